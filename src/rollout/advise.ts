@@ -1,4 +1,5 @@
 import type { LostInstance } from '../journal/index.ts'
+import { type Condition, formatProgress, type JudgedConditions, judgeConditions } from './condition.ts'
 import { describeAlarm, describeSides, type GuardVerdict } from './guards/sequential-test.ts'
 import type { SeenNote, SeenSide } from './evidence/seen-writes.ts'
 import { nextOf, orderOf, type Side, type Stage, type StageSetting } from './stage.ts'
@@ -98,11 +99,7 @@ export interface AdviceInput {
   readonly thresholds: EvidenceThresholds
 }
 
-export interface Advice {
-  /** `blocked` if the step would fail, `inconclusive` if too few writes or comparisons were seen, `not yet` if another condition is not met. */
-  readonly verdict: 'ready' | Weight
-  /** One sentence for each unmet condition. Empty if the verdict is `ready`. */
-  readonly missing: readonly string[]
+export interface Advice extends JudgedConditions {
   readonly figures: {
     readonly daysAtStage: number
     readonly records: number
@@ -115,11 +112,6 @@ export interface Advice {
     readonly comparison: ComparisonFigures | undefined
   }
 }
-
-type Weight = 'blocked' | 'inconclusive' | 'not yet'
-
-/** A condition of a step: the verdict if the condition is not met, whether it is unmet, and the sentence for the operator. */
-type Condition = readonly [weight: Weight, isMissing: boolean, sentence: string]
 
 const DAY_MS = 86_400_000
 const MINUTE_MS = 60_000
@@ -161,10 +153,8 @@ export function advise(input: AdviceInput): Advice {
     ...(isWatched ? conditionsOnSeen(input, side === 'v3' ? 'on V3' : 'on V2', figures) : []),
     ...(isWatched && comparison !== undefined ? conditionsOnComparison(input, comparison) : []),
     ...conditionsOnState(input, isWatched),
-  ].filter(([, isMissing]) => isMissing)
-  const has = (wanted: Weight): boolean => conditions.some(([weight]) => weight === wanted)
-  const verdict = (['blocked', 'inconclusive', 'not yet'] as const).find(has) ?? 'ready'
-  return { verdict, missing: conditions.map(([, , sentence]) => sentence), figures }
+  ]
+  return { ...judgeConditions(conditions), figures }
 }
 
 function conditionsOnV3(
@@ -175,18 +165,28 @@ function conditionsOnV3(
   const share = target.stage === 'canary' ? target.percent / 100 : 1
   const peak = peakRecordsPerSecond * share
   const ofShare = share < 1 ? ` for ${target.percent} % of the units` : ''
-  return [
-    ['blocked', credentials === 'refused', 'V3 refuses the credentials of this partner.'],
-    [
-      'blocked',
-      credentials === 'ownRefused',
+  const denied = {
+    accepted: '',
+    refused: 'V3 refuses the credentials of this partner.',
+    ownRefused:
       'V3 denies the subscription key or the client credentials that the configuration has for this partner.',
-    ],
-    ['not yet', credentials === 'notTried', 'V3 has not accepted the credentials of this partner yet.'],
+    notTried: 'V3 has not accepted the credentials of this partner yet.',
+  }[credentials]
+  return [
     [
+      'credentials accepted by V3',
+      credentials === 'notTried' ? 'not yet' : 'blocked',
+      credentials !== 'accepted',
+      denied,
+    ],
+    [
+      'peak within the rate limit of V3',
       'blocked',
       peak > allowedRecordsPerSecond,
       `The peak of ${formatRate(peak)} records per second${ofShare} exceeds the ${formatRate(allowedRecordsPerSecond)} that V3 allows. Raise v3.callsPerSecond or send batches.`,
+      allowedRecordsPerSecond === Infinity
+        ? undefined
+        : `${formatRate(peak)} of ${formatRate(allowedRecordsPerSecond)} per second`,
     ],
   ]
 }
@@ -199,9 +199,11 @@ function conditionsOnSeen(
   const { setting, thresholds, guards, unreadable } = input
   const { days, schoolShare } = thresholds
   const atLeast = (seen: number, wanted: number, what: string): Condition => [
+    what,
     'inconclusive',
     seen < wanted,
     `${seen} of ${wanted} ${wanted === 1 ? `${what.replace(/s$/, '')} was` : `${what} were`} seen ${onSide}.`,
+    formatProgress(seen, wanted),
   ]
   const onV2Only = figures.codesOnV2Only.length
   // Without writes on V2, V3 cannot be compared with V2.
@@ -212,19 +214,28 @@ function conditionsOnSeen(
     // `schoolShare` implies how few schools the partner has.
     atLeast(figures.schools, Math.min(SCHOOLS, schoolsFor(schoolShare)), 'schools'),
     atLeast(figures.codes, CODES, 'attendance codes'),
-    ['inconclusive', onV2Only > 0, `V2 saw ${onV2Only} attendance codes that V3 has not seen.`],
     [
+      'codes of V2 seen on V3',
+      'inconclusive',
+      onV2Only > 0,
+      `V2 saw ${onV2Only} attendance codes that V3 has not seen.`,
+    ],
+    [
+      'writes on both sides for the guards',
       'inconclusive',
       isGuarded && guards.kind === 'inconclusive',
       'The guards have seen too few writes on both sides to judge V3.',
     ],
     [
+      'days at this stage',
       'not yet',
       figures.daysAtStage < days,
       `The partner has been at this stage for ${figures.daysAtStage} of ${days} days.`,
+      formatProgress(figures.daysAtStage, days),
     ],
     [
-      'not yet',
+      'readable writes',
+      'fails',
       unreadable > 0,
       `${unreadable} writes could not be decoded or translated. Once the cause is fixed, ${restartOf(input)} restarts the evidence.`,
     ],
@@ -245,14 +256,17 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     check === 'readBack' ? ['read back on V2', 'check.v2'] : ['compared with V2', 'compare.percent']
   const isLarge = bound >= limit
   const damaged: Condition = [
-    'not yet',
+    'evidence undamaged',
+    'fails',
     figures.damaged,
     `The evidence of comparison in the journal is damaged. Restart the evidence with ${restart}.`,
   ]
   const differs: Condition = [
-    'not yet',
+    'differences under the limit',
+    'fails',
     differing > 0 && isLarge,
     `${differing} learner-days differ, of ${countedPairs} that count. Up to ${percent(bound)} of all learner-days may differ (${percent(confidence)} confidence), and the limit is ${percent(limit)}. If no others differ, ${neededPairs} must count. Once the cause is fixed, ${restart} restarts the evidence.`,
+    `${formatProgress(differing, countedPairs)} differ`,
   ]
   if (target.stage === 'complete') return [damaged, differs]
   if (sampled === 0) {
@@ -261,11 +275,12 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
       damaged,
       check === 'readBack'
         ? [
-            'not yet',
+            'marks read back on V2',
+            'fails',
             true,
             `Nothing that V3 served has been read back on V2 (${none}). partners[].check.v2 sets the percentage that is read back.`,
           ]
-        : ['inconclusive', true, `Nothing was compared with V2 (${none}).`],
+        : ['replies compared with V2', 'inconclusive', true, `Nothing was compared with V2 (${none}).`],
     ]
   }
   const inSchools = schools === 1 ? '1 school' : `${schools} schools`
@@ -277,40 +292,52 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
   const seenCodes = [...seen.v2.codes, ...seen.v3.codes, ...figures.codesNotCompared]
   const settledCodes = [...figures.codes, ...figures.codesUnchecked]
   const missingCodes = new Set(seenCodes.filter((code) => !settledCodes.includes(code)))
+  const allCodes = new Set([...figures.codes, ...missingCodes])
   return [
     damaged,
     [
-      'not yet',
+      'share of the sample compared',
+      'fails',
       comparedShare < COMPARED_SHARE,
       `Only ${Math.floor(comparedShare * 10_000) / 100} % of the sample were compared, and ${percent(COMPARED_SHARE)} are needed. The metrics markbridge_compare_dropped_total and markbridge_compare_skipped_total show why. If the adapter had no time for more, lower partners[].${key}.`,
+      `${Math.floor(comparedShare * 10_000) / 100} % of ${percent(COMPARED_SHARE)}`,
     ],
     differs,
     [
+      'learner-days compared',
       'inconclusive',
       differing === 0 && isLarge,
       `${countedPairs} of ${neededPairs} learner-days were ${how}.`,
+      differing === 0 ? formatProgress(countedPairs, neededPairs) : undefined,
     ],
     [
+      'comparisons spread over schools',
       'inconclusive',
       isLarge && countedPairs < pairs,
       `${pairs} learner-days were ${how} in ${inSchools}, but only ${countedPairs} count, because one school may make up ${percent(schoolShare)} of them${remedy}`,
     ],
     [
-      'not yet',
+      'room for more evidence',
+      'fails',
       isLarge && figures.full,
       `The evidence for this stage and percentage is full: it has the maximum number of learner-days. ${restart} restarts the evidence.`,
     ],
     [
+      'days with comparisons',
       'inconclusive',
       figures.days < neededDays,
       `${check === 'readBack' ? 'Marks' : 'Replies'} were ${how} on ${figures.days} of ${neededDays} days.`,
+      formatProgress(figures.days, neededDays),
     ],
     [
+      'attendance codes compared',
       'inconclusive',
       missingCodes.size > 0,
-      `${missingCodes.size} of the ${new Set([...figures.codes, ...missingCodes]).size} attendance codes that were seen were never compared.`,
+      `${missingCodes.size} of the ${allCodes.size} attendance codes that were seen were never compared.`,
+      formatProgress(allCodes.size - missingCodes.size, allCodes.size),
     ],
     ...Object.entries(traits).map(([trait, text]): Condition => [
+      `a compared record that ${text}`,
       'inconclusive',
       !figures.traits.includes(trait),
       `No compared record ${text}.`,
@@ -325,38 +352,45 @@ function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Con
   const minutesTo = (untilMs: number): string => `another ${Math.ceil((untilMs - nowMs) / MINUTE_MS)} min`
   return [
     [
+      'no unrecorded batch',
       'not yet',
       isWatched && movesToV3 && nowMs < quietUntilMs,
       `A batch may have been relayed to V2 unrecorded, and its client may resend it for ${minutesTo(quietUntilMs)}.`,
     ],
     ...lost.map(({ instance, host, pid }): Condition => [
-      'not yet',
+      'lost instance',
+      'fails',
       true,
       `Instance ${instance} (${host}, process ${pid}) was lost and may still send writes to V2. Let it reach the journal, or end it and run markbridge rollout dismiss ${instance}.`,
     ]),
     [
-      'not yet',
+      'no alarm of a guard',
+      'fails',
       guards.kind === 'alarm',
       `The guards raised an alarm: ${guards.kind === 'alarm' ? describeAlarm(guards.figures) : ''}`,
     ],
     [
-      'not yet',
+      'no evidence of the guards against V3',
+      'fails',
       guards.kind !== 'alarm' && guards.figures !== undefined,
       `${guards.figures === undefined ? '' : describeSides(guards.figures)}. markbridge rollout back ${partner} takes the partner off V3.`,
     ],
     [
+      'no guard acted in the last hour',
       'not yet',
       coolDown !== undefined && nowMs < coolDown.untilMs,
       `A guard acted: ${coolDown?.finding ?? ''} No step forward is taken for ${minutesTo(coolDown?.untilMs ?? nowMs)}.`,
     ],
     [
+      'acknowledged by every instance',
       'not yet',
       unacknowledged.length > 0,
       `Instances that have not acknowledged the present revision: ${unacknowledged.join(', ')}.`,
     ],
-    ['not yet', pending, 'Another change of the stage is pending.'],
+    ['no other change pending', 'not yet', pending, 'Another change of the stage is pending.'],
     [
-      'not yet',
+      'audit trail whole',
+      'fails',
       trailFault !== undefined,
       `The audit trail of stages is ${trailFault && describeFault(trailFault)} Find out who changed the database.`,
     ],

@@ -43,7 +43,7 @@ const has = (text: string): unknown => expect.stringContaining(text)
 
 describe('advise', () => {
   it('is "ready" with the figures if there is enough evidence', () => {
-    expect(advise(ready)).toEqual({
+    expect(advise(ready)).toMatchObject({
       verdict: 'ready',
       missing: [],
       figures: {
@@ -58,6 +58,19 @@ describe('advise', () => {
         comparison: undefined,
       },
     })
+  })
+
+  it('returns every condition with its progress, and says whether it waits or needs an act', () => {
+    const seen = { v2: enough, v3: { ...enough, records: 1_312, batches: 9 } }
+    const { conditions } = advise({ ...ready, seen, unreadable: 3 })
+    const named = Object.fromEntries(conditions.map(({ name, ...rest }) => [name, rest]))
+    expect(named).toMatchObject({
+      'distinct records': { state: 'pass', progress: '1,312 of 1,000', sentence: undefined },
+      batches: { state: 'waiting', progress: '9 of 100', sentence: has('9 of 100') },
+      'readable writes': { state: 'fail', sentence: has('restart-evidence') },
+      'credentials accepted by V3': { state: 'pass' },
+    })
+    expect(conditions.length).toBeGreaterThan(12)
   })
 
   it.each<[string, Partial<AdviceInput>, string, string]>([

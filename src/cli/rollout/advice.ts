@@ -2,8 +2,14 @@ import { callsPerSecondOf } from '../../app/partners.ts'
 import { toFigures } from '../../compare/evidence/read-evidence.ts'
 import type { Config } from '../../config/index.ts'
 import { type Advice, advise, type ComparisonFigures, neededCheck, nextStep } from '../../rollout/advise.ts'
+import { judgeConditions } from '../../rollout/condition.ts'
 import { GUARD_NAME, readGuardState } from '../../rollout/guards/live-guards.ts'
-import { atRevision as stateAtRevision, describeAlarm, judge } from '../../rollout/guards/sequential-test.ts'
+import {
+  atRevision as stateAtRevision,
+  describeAlarm,
+  describeGuards,
+  judge,
+} from '../../rollout/guards/sequential-test.ts'
 import { settingToJson } from '../../rollout/partner-document.ts'
 import { parseNote, peakOf, seenName, seenOf, unreadableOf } from '../../rollout/evidence/seen-writes.ts'
 import { orderOf, type StageSetting } from '../../rollout/stage.ts'
@@ -20,6 +26,8 @@ export interface GivenAdvice extends Omit<Advice, 'figures'> {
   readonly to: Pick<StageSetting, 'stage' | 'percent'> | undefined
   /** The figures on which the advice is based, or `undefined` without a journal. */
   readonly figures: Advice['figures'] | undefined
+  /** What the guards have counted, or `undefined` at a stage without guards. */
+  readonly guard?: string | undefined
   readonly guardAlarm?: string | undefined
   readonly coolDown?: CoolDown | undefined
 }
@@ -50,9 +58,14 @@ export async function giveAdvice(
   const { setting: from, partner } = view
   const to = wanted ?? nextStep(from)
   const without = { from, to, figures: undefined }
-  if (to === undefined) return { ...without, verdict: 'ready', missing: [] }
+  if (to === undefined) return { ...without, ...judgeConditions([]) }
   if (found === undefined)
-    return { ...without, verdict: 'inconclusive', missing: ['There is no journal, so there is no evidence.'] }
+    return {
+      ...without,
+      ...judgeConditions([
+        ['a journal', 'inconclusive', true, 'There is no journal, so there is no evidence.'],
+      ]),
+    }
   const { store, snapshot, trail } = found
   const { nowMs } = snapshot
   const { rollout } = config
@@ -62,7 +75,8 @@ export async function giveAdvice(
   )
   const check = neededCheck(from.stage)
   const own = view.file?.own
-  const guards = judge(stateAtRevision(await readGuardState(store, partner), view.revision))
+  const guardState = stateAtRevision(await readGuardState(store, partner), view.revision)
+  const guards = judge(guardState)
   const coolDown = await readCoolDown(store, partner, nowMs)
   const advice = advise({
     partner,
@@ -94,7 +108,8 @@ export async function giveAdvice(
     thresholds: rollout.evidence,
   })
   const guardAlarm = guards.kind === 'alarm' ? describeAlarm(guards.figures) : undefined
-  return { from, to, ...advice, guardAlarm, coolDown }
+  const guard = from.stage === 'canary' ? describeGuards(guardState) : undefined
+  return { from, to, ...advice, guard, guardAlarm, coolDown }
 }
 
 function unacknowledgedOf(

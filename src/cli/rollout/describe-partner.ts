@@ -3,7 +3,7 @@ import type { Config } from '../../config/index.ts'
 import type { LiveResult, PartnerFacts } from '../../console/ports.ts'
 import { describeFault } from '../../rollout/store/audit-trail.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
-import { findStages, type FoundStages, type GivenAdvice, giveAdvice, linesOf } from './advice.ts'
+import { findStages, type FoundStages, type GivenAdvice, giveAdvice } from './advice.ts'
 import { describeStage, type StageView, viewStages } from './stage-view.ts'
 
 /** Creates the document of a partner, which the command line prints and the console shows. `found` is `undefined` without a journal. */
@@ -13,13 +13,12 @@ export async function describePartner(
   found: FoundStages | undefined,
 ): Promise<PartnerFacts & { readonly advice: GivenAdvice }> {
   const advice = await giveAdvice(view, config, found)
-  const { verdict, missing, figures, guardAlarm } = advice
+  const { verdict, missing, conditions, to, guard, guardAlarm } = advice
   const { document, ...others } = describeStage(view)
   return {
     ...others,
     document: { ...document, advice: { verdict, missing } },
-    evidence: figures === undefined ? [] : linesOf(figures),
-    guardAlarm,
+    ...{ next: to, conditions, guard, guardAlarm },
     trailFault: found?.trail.broken && describeFault(found.trail.broken),
     trend: toTrend((await found?.store.evidence.counts(view.partner)) ?? []),
     advice,

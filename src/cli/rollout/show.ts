@@ -5,7 +5,7 @@ import { judgeStep, toSetting } from '../../rollout/stage.ts'
 import { describeFault } from '../../rollout/store/audit-trail.ts'
 import { entryToJson } from '../../rollout/partner-document.ts'
 import { findSchoolSide } from './school-side.ts'
-import { findStages, formatAdvice, type FoundStages, fullAdviceToJson } from './advice.ts'
+import { findStages, formatAdvice, type FoundStages, fullAdviceToJson, linesOf } from './advice.ts'
 import { describePartner } from './describe-partner.ts'
 import { filePartnersOf, hasNoJournal, useStore, readStateFile, readStore } from './open-store.ts'
 import { type Answer, formatCounted } from '../text.ts'
@@ -56,10 +56,11 @@ export async function showStage(partner: string, options: ShowOptions): Promise<
 
 export async function adviseStep(partner: string, options: Target): Promise<Answer> {
   const found = await describeKnown(partner, options)
-  const figures = found.evidence.length === 0 ? [] : ['', ...found.evidence]
+  const { figures } = found.advice
+  const lines = figures === undefined ? [] : ['', ...linesOf(figures)]
   return {
     document: fullAdviceToJson(partner, found.advice),
-    text: () => [formatStage(found), '', formatAdvice(found.advice), ...figures].join('\n'),
+    text: () => [formatStage(found), '', formatAdvice(found.advice), ...lines].join('\n'),
   }
 }
 

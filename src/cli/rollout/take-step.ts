@@ -1,6 +1,7 @@
 import { systemClock } from '../../clock.ts'
 import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
+import { addAdviceNote } from '../../rollout/advice-note.ts'
 import {
   type Actor,
   expectAllowed,
@@ -194,12 +195,7 @@ async function judgeForward(
   if (coolDown !== undefined && !despiteHold) return { reason, outcome: { kind: 'held', ...coolDown } }
   if (verdict !== 'ready' && !despiteAdvice)
     return { reason, outcome: { kind: 'notReady', verdict, missing } }
-  // The audit trail records what the operator knew.
-  const known = [
-    ...(coolDown === undefined ? [] : ['despite the guard']),
-    verdict === 'ready' ? 'advice: ready' : ['despite the advice:', verdict + '.', ...missing].join(' '),
-  ]
-  return { reason: `${reason} (${known.join('; ')})`.trimStart() }
+  return { reason: addAdviceNote(reason, advice, coolDown !== undefined) }
 }
 
 const drivingOf = ({ signal, onWaiting }: StageDesk): DriveOptions => ({

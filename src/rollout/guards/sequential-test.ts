@@ -211,6 +211,18 @@ export function describeAlarm(figures: CountedSides): string {
   return `V3 does worse than V2 at the same time: ${describeSides(figures)}.`
 }
 
+/** Describes what the guards have counted since the stage or the percentage changed. */
+export function describeGuards(state: GuardState): string {
+  const { kind, figures } = judge(state)
+  if (kind === 'alarm') return describeAlarm(figures)
+  if (figures !== undefined) return `${describeSides(figures)}.`
+  const { v2, v3 } = state.counted
+  const counted = `The guard has counted ${v2.toLocaleString('en')} writes on V2 and ${v3.toLocaleString('en')} on V3`
+  return kind === 'ok'
+    ? `${counted}, and V3 does no worse than V2.`
+    : `${counted}. It judges V3 from ${MIN_TRIALS} writes on each side.`
+}
+
 /** Formats figures such as `12 of 21 counted writes on V3 were bad (12 not applied), 0 of 21 on V2`. */
 export function describeSides({ v3, v2 }: CountedSides): string {
   const kinds = badOutcomes.filter((outcome) => v3[outcome] > 0)

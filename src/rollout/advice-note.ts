@@ -1,0 +1,30 @@
+import type { JudgedConditions } from './condition.ts'
+
+/** The verdict of the advice that the reason of a step forward contains. `isDespite` is true if the verdict was not `ready`. */
+export interface AdviceNote {
+  readonly reason: string
+  readonly verdict: string | undefined
+  readonly isDespite: boolean
+}
+
+/** Adds to the reason of a step forward what the operator knew: the verdict of the advice, and whether a guard had acted shortly before. */
+export function addAdviceNote(
+  reason: string,
+  { verdict, missing }: Pick<JudgedConditions, 'verdict' | 'missing'>,
+  isDespiteGuard: boolean,
+): string {
+  const known = [
+    ...(isDespiteGuard ? ['despite the guard'] : []),
+    verdict === 'ready' ? 'advice: ready' : ['despite the advice:', verdict + '.', ...missing].join(' '),
+  ]
+  return `${reason} (${known.join('; ')})`.trimStart()
+}
+
+const form =
+  /^([^]*?) ?\((?:despite the guard; )?(?:advice: (ready)|despite the advice: (blocked|inconclusive|not yet)\. [^]*)\)$/
+
+/** Reads the text that `addAdviceNote` wrote. The verdict of any other text is `undefined`. */
+export function readAdviceNote(text: string): AdviceNote {
+  const [, reason = text, ready, despite] = form.exec(text) ?? []
+  return { reason, verdict: ready ?? despite, isDespite: despite !== undefined }
+}

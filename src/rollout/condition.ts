@@ -1,0 +1,49 @@
+/** A condition that is not met: the step would fail, somebody must act first, too little was seen, or time will meet the condition. */
+type Obstacle = 'blocked' | 'fails' | 'inconclusive' | 'not yet'
+
+/** A condition of a step: the obstacle if the condition is not met, whether it is unmet, the sentence for the operator, and the progress. */
+export type Condition = readonly [
+  name: string,
+  obstacle: Obstacle,
+  isMissing: boolean,
+  sentence: string,
+  progress?: string | undefined,
+]
+
+/** A condition of a step as the console shows it. */
+export interface StepCondition {
+  readonly name: string
+  /** `waiting` if time or more traffic can meet the condition, and `fail` if somebody must act. */
+  readonly state: 'pass' | 'fail' | 'waiting'
+  /** How far the condition is met, such as `312 of 1,000`. */
+  readonly progress: string | undefined
+  /** What is missing, or `undefined` for a condition that is met. */
+  readonly sentence: string | undefined
+}
+
+export interface JudgedConditions {
+  /** `blocked` if the step would fail, `inconclusive` if too few writes or comparisons were seen, `not yet` if another condition is not met. */
+  readonly verdict: 'ready' | 'blocked' | 'inconclusive' | 'not yet'
+  /** One sentence for each unmet condition. Empty if the verdict is `ready`. */
+  readonly missing: readonly string[]
+  /** All conditions of the step, met or not. */
+  readonly conditions: readonly StepCondition[]
+}
+
+export function judgeConditions(conditions: readonly Condition[]): JudgedConditions {
+  const unmet = conditions.filter(([, , isMissing]) => isMissing)
+  const has = (wanted: Obstacle): boolean => unmet.some(([, obstacle]) => obstacle === wanted)
+  const gravest = (['blocked', 'inconclusive'] as const).find(has)
+  return {
+    verdict: gravest ?? (unmet.length === 0 ? 'ready' : 'not yet'),
+    missing: unmet.map(([, , , sentence]) => sentence),
+    conditions: conditions.map(([name, obstacle, isMissing, sentence, progress]) => {
+      const needsAct = obstacle === 'blocked' || obstacle === 'fails'
+      const state = isMissing ? (needsAct ? 'fail' : 'waiting') : 'pass'
+      return { name, state, progress, sentence: isMissing ? sentence : undefined }
+    }),
+  }
+}
+
+export const formatProgress = (have: number, needed: number): string =>
+  `${have.toLocaleString('en')} of ${needed.toLocaleString('en')}`
