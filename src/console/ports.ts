@@ -1,6 +1,7 @@
 import type { TrendDay } from '../compare/evidence/read-evidence.ts'
 import type { RunDocument, StepAdvice } from '../compare/run-document.ts'
 import type { ListedRun } from '../compare/run/read-runs.ts'
+import type { StepCondition } from '../rollout/condition.ts'
 import type { Actor } from '../rollout/operators.ts'
 import type { EntryDocument, PartnerDocument } from '../rollout/partner-document.ts'
 import type { StageSetting, Step } from '../rollout/stage.ts'
@@ -123,8 +124,12 @@ export interface PartnerFacts {
   readonly notes: readonly string[]
   /** The share and the lists from which a step to `canary` starts. */
   readonly canary: Omit<StageSetting, 'stage'>
-  /** The figures on which the advice is based, one fact in each line. */
-  readonly evidence: readonly string[]
+  /** The setting after the step that the advice is about, or `undefined` at the last stage. */
+  readonly next: Pick<StageSetting, 'stage' | 'percent'> | undefined
+  /** The conditions of this step. */
+  readonly conditions: readonly StepCondition[]
+  /** What the guards have counted at this stage and share, or `undefined` at a stage without guards. */
+  readonly guard: string | undefined
   /** The alarm of the guards at this stage and share, or `undefined` if the guards raise no alarm. */
   readonly guardAlarm: string | undefined
   /** How the audit trail of all stages is broken, as the end of a sentence, or `undefined` if the trail is whole. */
@@ -147,6 +152,8 @@ export interface StageDesk {
     partner: string,
     step: Step,
   ): Promise<{ readonly isDone: boolean; readonly text: string; readonly json: unknown }>
+  /** Says which side serves a school, as `rollout show --school` does. Rejects with `ADP_USAGE` if the text does not name one school. */
+  sideOf(partner: string, school: string): Promise<{ readonly text: string }>
   /** Returns the entries of the audit trail, newest first. */
   history(filter: { readonly partner?: string; readonly limit: number }): Promise<readonly EntryDocument[]>
   /** Adds an action that changes no stage to the audit trail. */

@@ -289,7 +289,10 @@ describe('a form of the console', () => {
     const olga = await running.enter('olga')
     const before = running.calls.length
     for (const reason of ['', '  ', 'x'.repeat(501)])
-      expect((await olga.ask('/partners/acme', { form: { step: 'back', reason } })).status).toBe(400)
+      expect((await olga.ask('/partners/acme', { form: { step: 'approve', reason } })).status).toBe(400)
+    expect(
+      (await olga.ask('/partners/acme', { form: { step: 'back', reason: 'x'.repeat(501) } })).status,
+    ).toBe(400)
     expect((await olga.ask('/letters', { form: { record: '42.7' } })).status).toBe(400)
     expect(running.calls.slice(before)).toEqual([])
   })
@@ -302,9 +305,16 @@ describe('a form of the console', () => {
     expect(running.calls.slice(before)).toEqual(['look at back acme by olga: '])
   })
 
+  test('goes back without a reason, because the kill switch must not wait for one', async () => {
+    const olga = await running.enter('olga')
+    const before = running.calls.length
+    expect((await olga.ask('/partners/acme', { form: { step: 'back', reason: ' ' } })).status).toBe(303)
+    expect(running.calls.slice(before)).toEqual(['back acme by olga: '])
+  })
+
   test.each([
-    ['otto', ['back', 'approve', 'canary', 'v3']],
-    ['anna', ['back', 'approve']],
+    ['otto', ['approve', 'v3', 'back', 'share']],
+    ['anna', ['approve', 'back']],
     ['vera', []],
   ])('offers %s only the steps that the role allows', async (name, expected) => {
     const { text } = await running.ask('/partners/acme', { headers: bearer(name) })
@@ -331,6 +341,19 @@ describe('a form of the console', () => {
     const olga = await running.enter('olga')
     expect((await olga.ask('/letters', { form: { record: '42.1', reason: 'x' } })).status).toBe(400)
   })
+})
+
+test('the partner page of the console shows each condition with its state, and says which side serves a school', async () => {
+  const olga = await running.enter('olga')
+  const { text } = await olga.ask('/partners/acme?school=3001')
+  const rows = [...text.matchAll(/<span class="badge \w+">(pass|fail|waiting)<\/span>/g)].map(
+    ([, state]) => state,
+  )
+  expect(rows).toEqual(['fail', 'waiting', 'pass'])
+  expect(text).toContain('312 of 1,000')
+  expect(text).toContain('V3 serves 3001 of acme.')
+  expect(text).toContain('If you take the step now')
+  expect((await running.ask('/partners/acme', { headers: bearer('anna') })).text).not.toContain('If you take')
 })
 
 test('the audit page of the console shows the always and never lists of each setting', async () => {

@@ -5,6 +5,8 @@ import { entryToJson } from '../../rollout/partner-document.ts'
 import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import { answerOf } from '../rollout/change-result.ts'
 import { describePartners } from '../rollout/describe-partner.ts'
+import { findSchoolSide } from '../rollout/school-side.ts'
+import { viewKnown } from '../rollout/stage-view.ts'
 import { takeStep } from '../rollout/take-step.ts'
 
 /** Provides the functions of `rollout` on a store that stays open. If `signal` aborts, waiting steps are withdrawn. */
@@ -24,6 +26,10 @@ export function createStageDesk(
       const { status = 0, document, text } = answerOf((await takeStep(desk, partner, step)).result)
       // Status 4 means that the step waits for an approval.
       return { isDone: status === 0 || status === 4, text: text(), json: document }
+    },
+    sideOf: async (partner, school) => {
+      const store = await openStore()
+      return findSchoolSide(viewKnown(partner, config(), await store.snapshot()), school, store)
     },
     history: async (filter) => {
       const entries = await (await openStore()).history(filter)

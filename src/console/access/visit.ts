@@ -52,10 +52,10 @@ export function expectOperator({ actor }: Visit): void {
   )
 }
 
-/** Returns the reason in a form, for the audit trail. Throws `ADP_USAGE` if it is missing or too long. */
-export function reasonOf({ form }: Visit): string {
+/** Returns the reason in a form, for the audit trail. Throws `ADP_USAGE` if it is too long, or missing unless it is optional. */
+export function reasonOf({ form }: Visit, isOptional = false): string {
   const reason = (form.get('reason') ?? '').trim()
-  if (reason !== '' && reason.length <= MAX_REASON) return reason
+  if ((reason !== '' || isOptional) && reason.length <= MAX_REASON) return reason
   throw usageError(
     `The reason is missing or too long. Nothing was done. Give a reason of 1 to ${MAX_REASON} characters for the audit trail.`,
   )

@@ -184,6 +184,7 @@ details[open]>summary{margin-bottom:.5rem}
 .way{list-style:none;display:flex;flex-wrap:wrap;gap:.3rem}
 .way li{padding:.25rem .9rem;border:1px solid var(--line);border-radius:1rem;color:var(--soft)}
 .way [aria-current]{background:var(--link);border-color:var(--link);color:var(--on);font-weight:600}
+.way .done{border-color:var(--good);color:var(--good)}.way .next{border-style:dashed;border-color:var(--link)}
 .trend{display:inline-flex;flex-wrap:wrap;gap:.25rem .75rem;align-items:center}.trend svg{height:1.5rem;fill:var(--refused)}
 mark{background:var(--note);color:var(--bg);border-radius:3px}
 .list{list-style:disc;padding-left:1.2rem;display:grid;gap:.25rem}
@@ -202,6 +203,7 @@ input[type=number]{max-width:9rem}
 input[type=checkbox],input[type=radio]{width:1.1rem;height:1.1rem;accent-color:var(--link);margin:0}
 button,.button{background:var(--link);color:var(--on);border:1px solid var(--link);border-radius:6px;padding:.45rem 1rem;cursor:pointer;text-decoration:none;display:inline-block}
 button:disabled{opacity:.6;cursor:default}
+button.large{font-size:1.15rem;padding:.7rem 1.6rem}
 button.danger{background:var(--bad);border-color:var(--bad)}
 button.quiet{background:none;color:var(--link);border-color:var(--line);padding:.25rem .7rem}
 @media (max-width:40rem){header{padding:.6rem 1rem}main{padding:1rem 1rem 3rem}.who{margin-left:0;width:100%;justify-content:space-between}}

@@ -1,7 +1,8 @@
+import { readAdviceNote } from '../../rollout/advice-note.ts'
 import { sees } from '../../rollout/operators.ts'
 import { type EntryDocument, formatSettingShort } from '../../rollout/partner-document.ts'
 import type { Page } from './page.ts'
-import { Section, table, Time } from './parts.tsx'
+import { Badge, Section, table, Time } from './parts.tsx'
 
 const ENTRIES = 500
 
@@ -27,6 +28,11 @@ export const audit: Page = {
   },
 }
 
+function Advice({ of }: { readonly of: string }) {
+  const { verdict, isDespite } = readAdviceNote(of)
+  return verdict === undefined ? <>–</> : <Badge tone={isDespite ? 'note' : 'good'}>{verdict}</Badge>
+}
+
 export const auditTable = table<EntryDocument>('Audit trail', 'The audit trail has no entry.', [
   ['Entry', ({ entry }) => String(entry)],
   ['Time', ({ at }) => <Time at={at} />],
@@ -35,5 +41,6 @@ export const auditTable = table<EntryDocument>('Audit trail', 'The audit trail h
   ['Action', ({ action }) => action],
   ['From', ({ from }) => from && formatSettingShort(from)],
   ['To', ({ to }) => to && formatSettingShort(to)],
-  ['Reason', ({ reason }) => reason],
+  ['Advice', ({ reason }) => <Advice of={reason} />],
+  ['Reason', ({ reason }) => readAdviceNote(reason).reason],
 ])

@@ -1,11 +1,13 @@
-import { type Actor, mayAct, sees } from '../../rollout/operators.ts'
+import { readAdviceNote } from '../../rollout/advice-note.ts'
+import type { StepCondition } from '../../rollout/condition.ts'
+import { mayAct, sees } from '../../rollout/operators.ts'
 import { formatSettingShort, type PartnerDocument } from '../../rollout/partner-document.ts'
-import { backOf, nextOf, orderOf, parseUnits, type Stage, stages as way, type Step, unitRule } from '../../rollout/stage.ts' // prettier-ignore
-import { notFound, reasonOf, usageError, type Visit, visiblePartner } from '../access/visit.ts'
-import type { PartnerFacts } from '../ports.ts'
+import { backOf, MAX_REASON, orderOf, parseUnits, type StageSetting, stages as way, type Step, unitRule } from '../../rollout/stage.ts' // prettier-ignore
+import { notFound, paramsOf, reasonOf, usageError, type Visit, visiblePartner } from '../access/visit.ts'
+import type { PartnerFacts, StageDesk } from '../ports.ts'
 import { auditTable } from './audit.tsx'
 import type { Page } from './page.ts'
-import { Badge, Facts, type Field, Form, type FormProps, List, PartnerLink, reasonField, Section, table, Time, Trend } from './parts.tsx' // prettier-ignore
+import { Badge, Facts, type Field, Form, Notice, PartnerLink, reasonField, Section, table, Time, Trend } from './parts.tsx' // prettier-ignore
 
 export const partners: Page = {
   path: '/partners',
@@ -21,9 +23,9 @@ export const partners: Page = {
 }
 
 /** Returns the JSON that `rollout show --json` prints, with the further facts of the page. */
-const toJson = ({ document, notes, canary, evidence, guardAlarm, trend }: PartnerFacts) => ({
+const toJson = ({ document, notes, canary, next, conditions, guard, guardAlarm, trend }: PartnerFacts) => ({
   ...document,
-  ...{ notes, canary, evidence, guardAlarm, trend },
+  ...{ notes, canary, next, conditions, guard, guardAlarm, trend },
 })
 
 const HISTORY = 50
@@ -32,33 +34,40 @@ export const partner: Page = {
   path: '/partners/:partner',
   show: async (visit, { stages }) => {
     const id = visiblePartner(visit)
-    const [[details], history] = await Promise.all([
+    const { school } = paramsOf(visit.query, ['school'])
+    const [[details], history, side] = await Promise.all([
       stages.list(id),
       stages.history({ partner: id, limit: HISTORY }),
+      school === undefined ? undefined : stages.sideOf(id, school),
     ])
     if (details === undefined) throw notFound('partner')
-    const { trend } = details
+    const { trend, guard } = details
     const configuration = stages.configuration(id)
-    const forms = formsOf(details, visit.actor)
     return {
       title: id,
-      json: { ...toJson(details), configuration, history },
+      json: { ...toJson(details), configuration, history, side },
       body: (
         <>
           <Section title="Stage">
             <StageFacts details={details} />
           </Section>
           <div class="columns">
-            <Section title="Steps">
-              {forms.map((form) => (
-                <Form visit={visit} {...form} />
-              ))}
-              {forms.length === 0 && (
-                <p class="empty">There is no step that the role {visit.actor.role} may take.</p>
-              )}
+            <Section title={titleOf(details)}>
+              <Conditions details={details} />
+              <Steps visit={visit} details={details} preview={await previewOf(visit, details, stages)} />
             </Section>
             <div class="stack">
-              <Evidence details={details} />
+              <Section title="What the guard sees now">
+                <p>{guard ?? 'The guard watches writes at canary, while both sides serve schools.'}</p>
+              </Section>
+              <Section title="Which side serves a school?">
+                <form class="row" aria-label="School">
+                  <label for="school">School</label>
+                  <input id="school" name="school" value={school} required maxLength={255} />
+                  <button class="quiet">Look up</button>
+                </form>
+                {side && <p role="status">{side.text}</p>}
+              </Section>
               <Section title="Differences by day">
                 <Trend days={trend} />
                 {trend.length > 0 && <a href={`/comparison/live:${encodeURIComponent(id)}`}>What differs</a>}
@@ -66,9 +75,10 @@ export const partner: Page = {
             </div>
           </div>
           <Section title="History">{auditTable(history)}</Section>
-          <Section title="Configuration, without secrets">
+          <details>
+            <summary>Configuration, without secrets</summary>
             <pre>{configuration ?? 'The configuration file has no such partner.'}</pre>
-          </Section>
+          </details>
         </>
       ),
     }
@@ -89,7 +99,8 @@ function stepOf(visit: Visit): Step {
   const dryRun = has('dryRun') && kind !== 'approve'
   const options = {
     ...{ dryRun, despiteHold: has('despiteHold'), despiteAdvice: has('despiteAdvice') },
-    reason: dryRun ? '' : reasonOf(visit),
+    // The kill switch needs no reason.
+    reason: dryRun ? '' : reasonOf(visit, kind === 'back'),
   }
   if (kind === 'back' || kind === 'approve') return { kind, ...options }
   if (kind !== 'set' || stage === undefined)
@@ -118,68 +129,106 @@ const stageTable = table<PartnerFacts>('Partners and their stages', 'There is no
   ['Stage', ({ document }) => <Badge tone="plain">{document.stage}</Badge>],
   ['Share on V3', ({ document }) => `${document.percent} %`],
   ['Since', ({ document }) => <Time at={document.since} />],
-  ['By', ({ document }) => document.by ?? 'configuration'],
-  ['Next step', ({ document }) => <NextStep of={document} />],
-  ['Differences', ({ trend }) => <Trend days={trend} />],
+  ['Next step', (details) => <NextStep details={details} />],
   ['What is missing', ({ document }) => document.advice.missing[0]],
+  ['Differences', ({ trend }) => <Trend days={trend} />],
 ])
 
 const tones = { ready: 'good', blocked: 'bad', inconclusive: 'note', 'not yet': 'note' } as const
 
-function NextStep({ of: { stage, pending, advice } }: { readonly of: PartnerDocument }) {
-  const next = nextOf(stage)
-  if (pending !== undefined)
-    return <Badge tone="note">{pending.needsApproval ? 'waits for approval' : 'waits for instances'}</Badge>
-  if (next === undefined) return <>none</>
-  return (
-    <>
-      {next} <Badge tone={tones[advice.verdict]}>{advice.verdict}</Badge>
-    </>
-  )
-}
+export const VerdictBadge = ({ verdict }: Pick<PartnerDocument['advice'], 'verdict'>) => (
+  <Badge tone={tones[verdict]}>{verdict}</Badge>
+)
 
 interface DetailsProps {
   readonly details: PartnerFacts
 }
 
+function NextStep({ details: { document, next } }: DetailsProps) {
+  const { pending, advice } = document
+  if (pending !== undefined)
+    return <Badge tone="note">{pending.needsApproval ? 'waits for approval' : 'waits for instances'}</Badge>
+  if (next === undefined) return <>none</>
+  return (
+    <>
+      {nameOf(next)} <VerdictBadge verdict={advice.verdict} />
+    </>
+  )
+}
+
+const nameOf = ({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): string =>
+  stage === 'canary' ? `canary ${percent} %` : stage
+
+const titleOf = ({ next }: PartnerFacts): string =>
+  next === undefined ? 'The last stage' : `Next step: ${nameOf(next)}`
+
 function StageFacts({ details: { document, canary, notes } }: DetailsProps) {
-  const { stage, percent, since, by, reason, revision } = document
+  const { stage, percent, since, by, reason } = document
   const at = stage === 'canary' ? '' : ', once at canary'
+  const current = orderOf(stage)
+  const wordOf = (order: number) => (order < current ? 'done' : order === current + 1 ? 'next' : undefined)
   return (
     <>
       <ol class="way" aria-label="The way from V2 to V3">
-        {way.map((one) => (
-          <li aria-current={one === stage ? 'step' : undefined}>{one}</li>
+        {way.map((one, order) => (
+          <li class={wordOf(order)} aria-current={one === stage ? 'step' : undefined}>
+            {one} {order === current ? `${percent} %` : wordOf(order)}
+          </li>
         ))}
       </ol>
       <Facts
         of={[
-          ['Share on V3', `${percent} %`],
+          ['Schools on V3', `${percent} %`],
           ['Since', <Time at={since} />],
           ['By', by ?? 'configuration'],
-          ['Reason', reason],
-          ['Revision', String(revision)],
+          ['Reason', readAdviceNote(reason ?? '').reason],
           [`Always on V3${at}`, canary.always.length > 0 && canary.always.join(', ')],
           [`Never on V3${at}`, canary.never.length > 0 && canary.never.join(', ')],
         ]}
       />
       {notes.map((text) => (
-        <p class="notice note">{text}</p>
+        <Notice tone="note" what={text} />
       ))}
     </>
   )
 }
 
-function Evidence({ details: { document, evidence } }: DetailsProps) {
-  return (
-    <Section title="Evidence for the next step">
-      <p>
-        <NextStep of={{ ...document, pending: undefined }} />
-      </p>
-      <List of={document.advice.missing} />
-      <List of={evidence} />
-    </Section>
+const conditionTones = { pass: 'good', fail: 'bad', waiting: 'note' } as const
+const conditionOrder = ['fail', 'waiting', 'pass']
+
+function Conditions({ details: { document, conditions, next } }: DetailsProps) {
+  const { verdict } = document.advice
+  const met = conditions.filter(({ state }) => state === 'pass').length
+  const sorted = conditions.toSorted(
+    (one, other) => conditionOrder.indexOf(one.state) - conditionOrder.indexOf(other.state),
   )
+  if (next === undefined) return <p>V3 serves this partner, and no further step exists.</p>
+  return (
+    <>
+      <p>
+        <VerdictBadge verdict={verdict} />{' '}
+        {verdict === 'ready'
+          ? 'This partner may move on. Every condition is met.'
+          : `This partner should not move on yet: ${met} of ${conditions.length} conditions are met.`}
+      </p>
+      {conditionTable(sorted)}
+    </>
+  )
+}
+
+const conditionTable = table<StepCondition>('Conditions of the next step', 'The step has no condition.', [
+  ['Condition', ({ name }) => name],
+  ['State', ({ state }) => <Badge tone={conditionTones[state]}>{state}</Badge>],
+  ['Progress', ({ progress }) => progress],
+  ['What is missing', ({ sentence }) => sentence],
+])
+
+/** Says what would happen if the person took the next step now, or returns `undefined` if the role allows no step. */
+async function previewOf({ actor }: Visit, { document, next }: PartnerFacts, stages: StageDesk) {
+  if (next === undefined || !mayAct(actor, 'set')) return undefined
+  const { text } = await stages.take(actor, document.partner, { kind: 'set', dryRun: true, ...next })
+  // The further lines repeat the conditions.
+  return text.split('\n')[0]
 }
 
 const despite: readonly Field[] = [
@@ -191,54 +240,80 @@ const despite: readonly Field[] = [
   },
 ]
 
-/** Returns the forms for the steps that are possible at the current stage and that the role of the person allows. */
-function formsOf({ document, canary }: PartnerFacts, actor: Actor): readonly Omit<FormProps, 'visit'>[] {
-  const { stage, pending } = document
-  const next = nextOf(stage)
+interface StepsProps extends DetailsProps {
+  readonly visit: Visit
+  readonly preview: string | undefined
+}
+
+/** Shows the forms of the steps that are possible at the current stage and that the role of the person allows. */
+function Steps({ visit, preview, details: { document, canary, next } }: StepsProps) {
+  const { actor } = visit
+  const { stage, pending, advice } = document
   const back = backOf(stage)
-  const forms: Omit<FormProps, 'visit'>[] = []
-  if (mayAct(actor, 'back') && (orderOf(back) < orderOf(stage) || pending !== undefined))
-    forms.push({ ...formOf('back', `Back to ${back}`, [reasonField]), tone: 'danger' })
-  if (mayAct(actor, 'approve') && pending?.needsApproval === true) {
-    const { by, reason } = pending
-    forms.push({
-      ...formOf('approve', 'Approve the step', [reasonField, ...despite]),
-      children: <p>{`${by} proposed ${formatSettingShort(pending)}: ${reason}`}</p>,
-    })
-  }
-  if (!mayAct(actor, 'set')) return forms
-  if (stage === 'canary') forms.push(forwardTo(stage, 'Change the share', canary))
-  if (next !== undefined) forms.push(forwardTo(next, `Forward to ${next}`, canary))
-  return forms
-}
-
-const formOf = (step: 'back' | 'approve', label: string, fields: readonly Field[]) => ({
-  ...{ id: step, label, hidden: { step }, fields },
-})
-
-function forwardTo(
-  stage: Stage,
-  label: string,
-  { percent, always, never }: PartnerFacts['canary'],
-): Omit<FormProps, 'visit'> {
-  const share: readonly Field[] = [
-    {
-      ...{
-        name: 'percent',
-        label: 'Percentage of the schools that V3 serves',
-        type: 'number',
-        value: percent,
-      },
-      more: { min: 0, max: 100, step: 'any' },
-    },
-    { name: 'always', label: 'Always on V3: schools, separated by commas', value: always.join(', ') },
-    { name: 'never', label: 'Never on V3: schools, separated by commas', value: never.join(', ') },
-  ]
-  const look = (
-    <button class="quiet" name="dryRun" value="1" formNoValidate>
-      Only show what would happen
-    </button>
+  const mayGoBack = mayAct(actor, 'back') && (orderOf(back) < orderOf(stage) || pending !== undefined)
+  const mayApprove = mayAct(actor, 'approve') && pending?.needsApproval === true
+  const maySet = mayAct(actor, 'set')
+  const exceptions = advice.verdict === 'ready' ? [] : despite
+  if (!mayGoBack && !mayApprove && !maySet)
+    return <p class="empty">There is no step that the role {actor.role} may take.</p>
+  return (
+    <>
+      {mayApprove && (
+        <Form
+          visit={visit}
+          id="approve"
+          label="Approve the step"
+          hidden={{ step: 'approve' }}
+          fields={[reasonField, ...despite]}
+        >
+          <p>{`${pending.by} proposed ${formatSettingShort(pending)}: ${pending.reason}`}</p>
+        </Form>
+      )}
+      {maySet && next && (
+        <Form
+          {...{ visit, id: next.stage, label: `Move to ${nameOf(next)}`, tone: 'large' }}
+          hidden={{ step: 'set', ...hiddenOf(next) }}
+          fields={[reasonField, ...exceptions]}
+        >
+          <p>If you take the step now: {preview}</p>
+        </Form>
+      )}
+      {mayGoBack && (
+        <Form
+          {...{ visit, id: 'back', label: `Back to ${back}`, tone: 'danger', hidden: { step: 'back' } }}
+          fields={[{ ...reasonField, label: 'Reason, if you have one', more: { maxLength: MAX_REASON } }]}
+        />
+      )}
+      {maySet && (stage === 'canary' || next?.stage === 'canary') && (
+        <details>
+          <summary>Choose the share and the schools</summary>
+          <Form
+            {...{ visit, id: 'share', label: 'Set the share', hidden: { step: 'set', stage: 'canary' } }}
+            fields={[
+              ...shareFields(stage === 'canary' ? canary : { ...canary, ...next }),
+              reasonField,
+              ...exceptions,
+            ]}
+            beside={
+              <button class="quiet" name="dryRun" value="1" formNoValidate>
+                Only show what would happen
+              </button>
+            }
+          />
+        </details>
+      )}
+    </>
   )
-  const fields = [...(stage === 'canary' ? share : []), reasonField, ...despite]
-  return { id: stage, label, hidden: { step: 'set', stage }, fields, beside: look }
 }
+
+const hiddenOf = ({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): Record<string, string> =>
+  stage === 'canary' ? { stage, percent: String(percent) } : { stage }
+
+const shareFields = ({ percent, always, never }: PartnerFacts['canary']): readonly Field[] => [
+  {
+    ...{ name: 'percent', label: 'Percentage of the schools that V3 serves', type: 'number', value: percent },
+    more: { min: 0, max: 100, step: 'any' },
+  },
+  { name: 'always', label: 'Always on V3: schools, separated by commas', value: always.join(', ') },
+  { name: 'never', label: 'Never on V3: schools, separated by commas', value: never.join(', ') },
+]

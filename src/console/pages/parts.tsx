@@ -203,7 +203,7 @@ export interface FormProps {
   readonly visit: Visit
   readonly id: string
   readonly label: string
-  readonly tone?: 'danger' | undefined
+  readonly tone?: 'danger' | 'large' | undefined
   readonly hidden?: Readonly<Record<string, string>>
   readonly fields?: readonly Field[]
   readonly children?: ComponentChildren

@@ -57,10 +57,18 @@ const partnerOf = (partner: string): PartnerFacts => ({
       : undefined,
   canary: { percent: 20, always: ['3001', '3002'], never: [] },
   trend: trendOf(partner),
-  evidence: [
-    'at this stage: 5 days',
-    'seen: about 1,240 different records in 130 batches of about 12 schools, with 6 attendance codes',
+  next: { stage: 'v3', percent: 100 },
+  conditions: [
+    {
+      name: 'distinct records',
+      state: 'waiting',
+      progress: '312 of 1,000',
+      sentence: '312 of 1000 distinct records were seen on V3.',
+    },
+    { name: 'days at this stage', state: 'pass', progress: '5 of 5', sentence: undefined },
+    { name: 'readable writes', state: 'fail', progress: undefined, sentence: MARKUP },
   ],
+  guard: `The guard has counted 120 writes ${MARKUP}`,
 })
 
 const pending = {
@@ -85,6 +93,7 @@ export function createSampleStages(calls: string[]): StageDesk {
       const message = `${partner}: canary with 20 % of the units on V3 -> shadow (revision 8).`
       return { isDone: true, text: message, json: { result: 'done', message } }
     },
+    sideOf: async (partner, school) => ({ text: `V3 serves ${school} of ${partner}.` }),
     history: async ({ partner }) =>
       ['acme', 'zenith', null]
         .map((of, at) => ({
