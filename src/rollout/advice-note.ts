@@ -1,7 +1,7 @@
 import type { JudgedConditions } from './condition.ts'
 
 /** The verdict of the advice that the reason of a step forward contains. `isDespite` is true if the verdict was not `ready`. */
-export interface AdviceNote {
+interface AdviceNote {
   readonly reason: string
   readonly verdict: string | undefined
   readonly isDespite: boolean

@@ -4,7 +4,7 @@ import { parseUnits, type Side, unitRule } from '../../rollout/stage.ts'
 import type { RolloutStore } from '../../rollout/store/rollout-store.ts'
 import type { StageView } from './stage-view.ts'
 
-export interface SchoolSide {
+interface SchoolSide {
   readonly school: string
   readonly serves: Side
   /** The rule that decides the side. */

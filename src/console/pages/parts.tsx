@@ -199,7 +199,7 @@ export function Notice({ tone, what, whom, since, remedy, link, role }: NoticePr
   )
 }
 
-export interface FormProps {
+interface FormProps {
   readonly visit: Visit
   readonly id: string
   readonly label: string
