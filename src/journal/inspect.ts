@@ -1,5 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 
+import { describeCause, formatCause } from './causes.ts'
 import { type Erased, eraseLearner, type LearnerSearch } from './erase-learner.ts'
 import type { Balance, DueRecords, RecordRef, RecordState } from './journal.ts'
 import { openExisting } from './open-store.ts'
@@ -208,7 +209,7 @@ export async function readRecordSummaries<More extends object = object>(
       superseded: row.superseded === 1,
       deadLetter,
       settledMs: row.settledMs ?? undefined,
-      remedy: deadLetter ? remedyFor(state, reason) : undefined,
+      remedy: deadLetter ? formatCause(describeCause(state, reason)) : undefined,
     }
   })
 }
@@ -264,52 +265,4 @@ async function dismissDeadLetters(
       where batch = ${batch} and dead_letter = 1 and ${some}`.execute(db),
   )
   return Number(numAffectedRows)
-}
-
-const rightId = (what: string): string =>
-  `${what} Correct the record in the client, then send it in a new batch.`
-const sendNew = 'Look the mark up in the service. If the mark is missing, send it in a new batch.'
-
-const remedies: Readonly<Record<string, string>> = {
-  ATT_VAL_2: rightId('The service does not know the AttendableEvent.'),
-  ATT_VAL_3: rightId('The service does not know the SchoolAttendanceCode.'),
-  HTTP_400: rightId('The service refused the record without saying why.'),
-  HTTP_401: 'The service rejected the token. Renew the credentials, then send the mark in a new batch.',
-  HTTP_403:
-    'The credentials lack the security domain Attendance. Ask for this domain, then send the mark in a new batch.',
-  HTTP_404: 'The path of V3 is wrong, or the record is gone. Check upstreams.v3.baseUrl.',
-  fault: rightId('The record could not be read.'),
-  dropped:
-    'The ids in the header and the body differed, and the configuration of the partner drops such records. Use one id, or set quirks.mismatch to post.',
-  unreadable: `This version of Markbridge cannot read the stored request. ${sendNew}`,
-  damaged: `The stored request or reply is damaged or was changed. markbridge journal ls shows whether other data is damaged. ${sendNew}`,
-  noCredentials: `The partner sent no request for a day, and the journal stores credentials only with a key. Set journal.keys. ${sendNew}`,
-  noPartner: `The partner was not in the configuration for a day. ${sendNew}`,
-  noToken: `The token endpoint issued no token for a day. Check the client credentials of the partner. ${sendNew}`,
-  superseded: 'Nothing to do: a newer mark for the same learner and event was confirmed.',
-  gaveWay: `There were no credentials to finish the record, and a newer mark for the same learner and event replaced it. Set journal.keys, so that the journal stores credentials.`,
-  overwritten:
-    'Another program wrote a newer mark. Compare both marks in the service, and keep the right mark.',
-  notConnected:
-    'V3 could not be reached for a day. Check its address and the network, then send the mark in a new batch.',
-  unavailable: 'V3 did not accept writes for a day. Send the mark in a new batch once V3 accepts writes.',
-  throttled:
-    'V3 rejected calls for a day because of its rate limit. Check callsPerSecond and other users of the subscription key, then send the mark in a new batch.',
-  queueFull: 'The queue of calls was full. Send the mark in a new batch when there is less load.',
-  budget: 'The time limit of the request was reached. Send the mark in a new batch.',
-  batchRefused: 'V3 refused a whole $batch. Set v3.writeMode to single, then send the mark in a new batch.',
-  redirected:
-    'V3 redirected the request to another address. Correct upstreams.v3.baseUrl, then send the mark in a new batch.',
-  connectionLost: sendNew,
-  timeout: sendNew,
-  unreadableReply: sendNew,
-  serverError: sendNew,
-  otherRecord: sendNew,
-  notReadBack: sendNew,
-}
-
-function remedyFor(state: RecordState, reason: string | undefined): string {
-  const known = reason === undefined ? undefined : remedies[reason]
-  if (known !== undefined) return known
-  return state === 'refused' ? rightId('The service refused the record.') : sendNew
 }
