@@ -45,6 +45,8 @@ export function inspectSettingsOf(
 export interface InspectedRecord {
   readonly part: number
   readonly contentId: string | null
+  /** The members of the record as JSON. `null` if the record cannot be read. */
+  readonly v2: string | null
   /** `null` if the adapter would refuse the record. */
   readonly v3: string | null
 }
@@ -115,9 +117,12 @@ function plan(
   { mapping, bodyProfile }: InspectSettings,
   recordedOn: string,
 ): { record: InspectedRecord; findings: readonly Finding[] } {
-  const line = { part: part.part, contentId: part.contentId ?? null }
-  if (part.record === undefined) return { record: { ...line, v3: null }, findings: [] }
-  const { record, faults } = toV3Record(part.record, mapping, recordedOn)
+  const { record: read } = part
+  const v2 =
+    read === undefined ? null : JSON.stringify({ ...read, unmapped: undefined, converted: undefined })
+  const line = { part: part.part, contentId: part.contentId ?? null, v2 }
+  if (read === undefined) return { record: { ...line, v3: null }, findings: [] }
+  const { record, faults } = toV3Record(read, mapping, recordedOn)
   if (record === undefined) return { record: { ...line, v3: null }, findings: toFindings(part, faults) }
   return { record: { ...line, v3: encodeRecord(record, bodyProfile) }, findings: [] }
 }
