@@ -18,25 +18,18 @@ afterAll(async () => {
 })
 
 /** Returns the name of the active fault. */
-async function switchOn(): Promise<string | undefined> {
-  const { text } = await olga.ask('/sandbox')
-  return /name="switch" value="(\w+)"[^>]*>[^<]*<\/button><span class="badge/.exec(text)?.[1]
+async function switchOn(): Promise<string | null> {
+  const { text } = await olga.ask('/sandbox', { headers: { accept: 'application/json' } })
+  return (JSON.parse(text) as { switch: string | null }).switch
 }
 
 test('the sandbox accepts each fault that the console offers, and keeps the fault active until another fault is chosen', async () => {
+  expect(await switchOn()).toBe('off')
   const { text } = await olga.ask('/sandbox')
   const names = [...text.matchAll(/name="switch" value="(\w+)"/g)].map(([, name = '']) => name)
-  expect([names.length, await switchOn()]).toEqual([6, 'off'])
-  for (const name of names) {
+  expect(names).toHaveLength(5)
+  for (const name of [...names, 'off']) {
     await olga.ask('/sandbox', { form: { switch: name } })
     expect(await switchOn()).toBe(name)
   }
-})
-
-test('the sandbox page of the console shows some ids of the school, and its JSON document contains all ids', async () => {
-  const { text } = await olga.ask('/sandbox', { headers: { accept: 'application/json' } })
-  const { school } = JSON.parse(text) as { school: { learners: string[]; codes: { code: string }[] } }
-  expect(school.learners.length).toBeGreaterThan(20)
-  expect(school.codes.map(({ code }) => code)).toContain('/')
-  expect((await olga.ask('/sandbox')).text).toContain(school.learners[0])
 })

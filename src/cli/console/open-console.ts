@@ -165,6 +165,7 @@ async function tryBatch(config: Config, partner: string, file: Buffer): Promise<
     records: records.map((record) => ({
       part: record.part,
       contentId: record.contentId ?? undefined,
+      v2: record.v2 ?? undefined,
       v3: record.v3 ?? undefined,
     })),
     findings,
@@ -190,33 +191,12 @@ async function replyTo(
 
 const isKnown = (code: string): code is keyof typeof errorRules => Object.hasOwn(errorRules, code)
 
-const effects = z.array(
-  z.object({
-    seq: z.number(),
-    face: z.string(),
-    learner: z.string(),
-    event: z.string(),
-    externalId: z.string(),
-  }),
-)
-
-const samples = z.object({
-  learners: z.array(z.string()),
-  events: z.array(z.string()),
-  codes: z.array(z.object({ id: z.string(), code: z.string() })),
-  from: z.string(),
-  to: z.string(),
-})
 const faults = z.array(z.object({ fault: z.unknown() })).transform((all) => all.map(({ fault }) => fault))
 
 /** Creates the access of the console to a sandbox. The control routes of a sandbox are open to every program on this machine. */
 export function createSandboxControl(url: string): NonNullable<ConsolePorts['sandbox']> {
-  const read = async (path: string) => (await request(`${url}/_sandbox/${path}`)).body.json()
   return {
-    read: async () => {
-      const [accepted, school, set] = await Promise.all(['effects', 'samples', 'faults'].map(read))
-      return { effects: effects.parse(accepted), school: samples.parse(school), faults: faults.parse(set) }
-    },
+    readFaults: async () => faults.parse(await (await request(`${url}/_sandbox/faults`)).body.json()),
     setFaults: async (wanted) => {
       const headers = { 'content-type': 'application/json' }
       const put = { method: 'PUT', body: JSON.stringify(wanted), headers } as const

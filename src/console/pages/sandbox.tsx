@@ -1,8 +1,7 @@
-import { formatCounted } from '../../compare/report/format.ts'
 import { expectOperator, notFound, usageError, type Visit } from '../access/visit.ts'
-import type { ConsolePorts, SandboxState } from '../ports.ts'
+import type { ConsolePorts } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, Facts, Id, Section, table, Time, Token } from './parts.tsx'
+import { Badge, Notice, table, Token } from './parts.tsx'
 
 /** A choice of faults for the sandbox. The first choice has no faults. */
 type Switch = readonly [name: string, label: string, effect: string, ...faults: object[]]
@@ -20,40 +19,26 @@ const switches: readonly Switch[] = [
   ['slow', 'V3 is slow', 'Each call takes 3 s longer.', { kind: 'latency', ms: 3_000, ...onV3 }],
 ] // prettier-ignore
 
-const SHOWN = 50
-
 export const sandbox: Page = {
   path: '/sandbox',
   isLive: true,
   show: async (visit, ports) => {
-    const { effects: accepted, faults, school } = await sandboxOf(visit, ports).read()
-    const newest = accepted.toReversed().slice(0, SHOWN)
-    const { codes, learners, events } = school
-    const samples = codes.map((code, at) => ({ ...code, learner: learners[at], event: events[at] }))
+    const set = await sandboxOf(visit, ports).readFaults()
+    const on = switches.find(([, , , ...faults]) => has(set, faults))
     return {
       title: 'Sandbox',
-      json: { faults, school, effects: newest },
+      status: `${on?.[1] ?? 'Other faults'} · Sandbox`,
+      json: { switch: on?.[0] ?? null, faults: set },
       body: (
         <>
-          <Switches visit={visit} set={faults} />
-          <Section title="Accepted marks">
-            <p class="soft">
-              The sandbox has accepted {formatCounted(accepted.length, 'mark')}; the newest {SHOWN} are shown.
-              Its learners are not real.
-            </p>
-            {effectTable(newest)}
-          </Section>
-          <Section title="School">
-            <Facts
-              of={[
-                ['Learners', learners.length],
-                ['Events', events.length],
-                ['From', <Time at={Date.parse(school.from)} />],
-                ['Before', <Time at={Date.parse(school.to)} />],
-              ]}
-            />
-            {sampleTable(samples)}
-          </Section>
+          <p class="soft">
+            Choose what the sandbox does, then see on the overview how the adapter handles it.
+          </p>
+          {on === undefined && <Notice tone="note" what="Other faults are set by a control route." />}
+          <form method="post" aria-label="Faults">
+            <Token visit={visit} />
+            {faultTable(on?.[0], visit.actor.role === 'operator')(switches)}
+          </form>
         </>
       ),
     }
@@ -86,51 +71,25 @@ function has(shown: unknown, wanted: unknown): boolean {
   return isWhole && Object.entries(wanted).every(([name, one]) => has(Reflect.get(shown, name), one))
 }
 
-interface SwitchesProps {
-  readonly visit: Visit
-  readonly set: unknown
-}
-
-function Switches({ visit, set }: SwitchesProps) {
-  const on = switches.find(([, , , ...faults]) => has(set, faults))
-  const isOperator = visit.actor.role === 'operator'
-  const rows = switches.map(([name, label, effect]) => (
-    <div class="switch">
-      <p class="row">
-        <button name="switch" value={name} disabled={!isOperator} aria-describedby={`${name}-effect`}>
-          {label}
-        </button>
-        {on?.[0] === name && <Badge tone={name === 'off' ? 'good' : 'note'}>on</Badge>}
-      </p>
-      <p class="soft" id={`${name}-effect`}>
-        {effect}
-      </p>
-    </div>
-  ))
-  return (
-    <Section title="Faults">
-      {on === undefined && <p class="notice note">Other faults are set by a control route.</p>}
-      <form method="post" class="act" aria-label="Faults">
-        <Token visit={visit} />
-        {rows}
-      </form>
-    </Section>
-  )
-}
-
-const effectTable = table<SandboxState['effects'][number]>('Accepted marks, newest first', 'No mark yet.', [
-  ['Number', ({ seq }) => String(seq)],
-  ['Face', ({ face }) => face],
-  ['Learner', ({ learner }) => <Id of={learner} />],
-  ['Event', ({ event }) => <Id of={event} />],
-  ['Mark', ({ externalId }) => <Id of={externalId} />],
-])
-
-type Sample = Readonly<Record<'code' | 'id', string> & Record<'learner' | 'event', string | undefined>>
-
-const sampleTable = table<Sample>('Ids to try', 'The school has no code.', [
-  ['Code', ({ code }) => code],
-  ['Its id', ({ id }) => <Id of={id} />],
-  ['Learner', ({ learner }) => <Id of={learner} />],
-  ['Event', ({ event }) => <Id of={event} />],
-])
+const faultTable = (on: string | undefined, isOperator: boolean) =>
+  table<Switch>('Faults', '', [
+    ['Fault', ([, label]) => label],
+    ['What happens', ([, , effect]) => effect],
+    [
+      'Switch',
+      ([name, label]) =>
+        name === on ? (
+          <Badge tone={name === 'off' ? 'good' : 'note'}>on</Badge>
+        ) : (
+          <button
+            class="quiet"
+            name="switch"
+            value={name}
+            disabled={!isOperator}
+            aria-label={`Switch on: ${label}`}
+          >
+            Switch on
+          </button>
+        ),
+    ],
+  ])
