@@ -47,6 +47,7 @@ export async function readLiveResults(
     return {
       partner: document.partner ?? '',
       document,
+      verdict: described.find((one) => one.document.partner === document.partner)?.document.advice.verdict,
       advice: own?.advice.figures?.comparison === undefined ? undefined : own.document.advice,
       trend: toTrend(counted.filter(({ scope }) => scope.partner === document.partner)),
     }

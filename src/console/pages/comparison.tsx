@@ -2,20 +2,21 @@ import { formatCount, formatLongDay, formatShare } from '../../compare/report/fo
 import { reportPolicy } from '../../compare/report/html/page.ts'
 import { createReport, type Report } from '../../compare/report/report.ts'
 import { writeReport } from '../../compare/report/write-report.ts'
-import { type RunDocument, type RunOutcome, type StepAdvice } from '../../compare/run-document.ts'
+import { type RunDocument, type RunOutcome } from '../../compare/run-document.ts'
 import { isRunId, type ListedRun } from '../../compare/run/read-runs.ts'
 import { verdicts, verdictTexts } from '../../compare/verdict.ts'
 import { sees } from '../../rollout/operators.ts'
 import { notFound, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, LiveResult } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, Facts, Section, table, Time, Trend } from './parts.tsx'
+import { VerdictBadge } from './partners.tsx'
+import { Badge, Facts, Notice, Section, table, Time, Trend } from './parts.tsx'
 
 /** Counts are rounded as in reports, since a small count may identify a child. */
 const ROUNDED = { exact: false }
 const MAX_RUNS = 100
 /** The maximum number of classes in a list, on a page and in JSON. One class takes 50 µs of the process that serves clients. */
-const [LISTED, SHOWN, EXPLAINED] = [5, 10, 500]
+const [LISTED, SHOWN, EXPLAINED] = [5, 20, 500]
 
 export const comparison: Page = {
   path: '/comparison',
@@ -32,7 +33,7 @@ export const comparison: Page = {
     return {
       title: 'Comparison',
       json: {
-        live: found.map(({ report: { run: shown, outcome }, trend }) => ({ outcome, ...shown, trend })),
+        live: found.map(({ report: { run: shown }, verdict, trend }) => ({ verdict, ...shown, trend })),
         runs,
       },
       body: (
@@ -72,27 +73,23 @@ const daysOf = ({ from, to }: Pick<RunDocument, 'from' | 'to'>): string =>
 
 type ClassOfDifference = Report['classes'][number]
 
-/** Sorts classes by their number of records. In `classes` the gravest classes come first. */
-const largestOf = ({ classes }: Report): readonly ClassOfDifference[] =>
-  classes.toSorted((one, other) => other.count - one.count)
-
-const textOf = ({ count, explanation }: ClassOfDifference): string =>
-  `${formatCount(count)}: ${explanation.title}`
-
 const liveTable = table<LiveResult & { readonly report: Report }>(
   'Live comparison of each partner',
   'Live comparison has no results yet. It runs at shadow, and at later stages if partners[].check.v2 is set.',
   [
     ['Partner', ({ partner }) => <a href={linkOf(`live:${partner}`)}>{partner}</a>],
-    ['Outcome', ({ report: { outcome } }) => <Outcome outcome={outcome} />],
-    ['Since', ({ document }) => <Time at={document.startedAt} />],
-    ['Last', ({ document }) => <Time at={document.endedAt} />],
+    ['Advice on the next step', ({ verdict }) => verdict && <VerdictBadge verdict={verdict} />],
+    ['Gravest difference', ({ report: { classes } }) => classes.map(textOf)[0] ?? 'none'],
+    ['Likely cause', ({ report: { classes } }) => classes[0]?.explanation.cause],
     ['Compared', ({ report: { run: shown } }) => shown.compared],
     ['Coverage', ({ report: { run: shown } }) => coverageOf(shown)],
-    ['Largest difference', ({ report: own }) => largestOf(own).map(textOf)[0] ?? 'none'],
+    ['Last', ({ document }) => <Time at={document.endedAt} />],
     ['Trend', ({ trend }) => <Trend days={trend} />],
   ],
 )
+
+const textOf = ({ count, explanation }: ClassOfDifference): string =>
+  `${formatCount(count)}: ${explanation.title}`
 
 const runTable = table<ListedRun>('Runs, newest first', NO_RUN, [
   ['Run', ({ run: id, summary }) => (summary && isRunId(id) ? <a href={linkOf(id)}>{id}</a> : id)],
@@ -110,46 +107,53 @@ export const run: Page = {
   path: '/comparison/:run',
   isLive: true,
   show: async (visit, ports) => {
-    const { document, advice } = await findRun(visit, ports)
+    const { document, advice, verdict, trend } = await findRun(visit, ports)
     const found = createReport(clip(document, EXPLAINED), { ...ROUNDED, advice })
-    const { run: shown, outcome, headline, limits } = found
+    const { run: shown, outcome, headline, limits, classes } = found
     const isLive = document.kind === 'live'
-    const reportPath = `${linkOf(visit.params['run'] ?? '')}/report`
+    const { partner } = shown
     return {
       title: isLive ? `Live comparison of ${document.partner}` : document.run,
-      json: toJson(found),
+      json: { ...toJson(found), verdict },
       body: (
         <>
-          <Section title="Outcome">
-            <div class={`notice ${outcomeTones[outcome]}`}>
-              <p>{headline}</p>
-              {limits.map((limit) => (
-                <p>{limit}</p>
-              ))}
-            </div>
+          <Notice
+            tone={outcomeTones[outcome]}
+            what={headline}
+            remedy={limits.join(' ')}
+            link={
+              isLive
+                ? [`/partners/${encodeURIComponent(partner ?? '')}`, 'The conditions of the next step']
+                : undefined
+            }
+          />
+          <Facts
+            of={[
+              ['Advice on the next step', verdict ? <VerdictBadge verdict={verdict} /> : false],
+              ['Partner', partner],
+              ['Records of', !isLive && daysOf(shown)],
+              ['Since', <Time at={shown.startedAt} />],
+              [isLive ? 'Last' : 'Ended', <Time at={shown.endedAt} />],
+              ...verdicts.map((one) => [verdictTexts[one].label, shown.verdicts[one]] as const),
+              ['Trend', trend ? <Trend days={trend} /> : false],
+            ]}
+          />
+          <Section title="What differs, gravest first">{classTable(classes.slice(0, SHOWN))}</Section>
+          <Section title="What was not compared">
             <Facts
               of={[
-                ['Partner', shown.partner],
-                ['Records of', !isLive && daysOf(shown)],
-                ['Since', <Time at={shown.startedAt} />],
-                [isLive ? 'Last' : 'Ended', <Time at={shown.endedAt} />],
-                ['Compared', shown.compared],
-                ['Coverage', coverageOf(shown)],
-                ...verdicts.map((one) => [verdictTexts[one].label, shown.verdicts[one]] as const),
-                ['Dropped', shown.dropped],
-                ['Skipped', shown.skipped],
+                ['Offered', shown.offered],
+                ['Compared', `${formatCount(shown.compared)} (${coverageOf(shown) ?? '0 %'})`],
+                ['Dropped, because the adapter had no time', shown.dropped],
+                ['Skipped, because V2 refused the record or no answer came', shown.skipped],
               ]}
             />
-          </Section>
-          <Section title="Largest differences">{classTable(largestOf(found).slice(0, SHOWN))}</Section>
-          <Section title="Report">
-            <p class="soft">
-              Counts are multiples of 5. <a href={reportPath}>The whole report</a> is a page of its own, to
-              keep or to print.
+            <p>
+              <a href={`${linkOf(visit.params['run'] ?? '')}/report`}>The whole report</a> explains each
+              difference, to keep or to print. Counts are multiples of 5.
               {document.differences.length > EXPLAINED &&
                 ` The report shows the ${EXPLAINED} largest classes of differences. markbridge compare report prints all classes.`}
             </p>
-            <iframe class="report" src={reportPath} title="Report" />
           </Section>
         </>
       ),
@@ -157,11 +161,12 @@ export const run: Page = {
   },
 }
 
-const classTable = table<ClassOfDifference>('Largest differences', 'No record differs.', [
+const classTable = table<ClassOfDifference>('What differs, gravest first', 'No record differs.', [
   ['Difference', ({ explanation }) => explanation.title],
   ['Records', ({ count }) => count],
-  ['Member', ({ path }) => <code>{path}</code>],
+  ['Likely cause', ({ explanation }) => explanation.cause],
   ['V2 → V3', ({ v2Class, v3Class }) => `${v2Class} → ${v3Class}`],
+  ['What to do', ({ explanation }) => explanation.remedy],
 ])
 
 /** Serves the report that `markbridge compare report` writes, unchanged. */
@@ -183,10 +188,7 @@ const toJson = ({ run: shown, outcome, doubts, headline, classes }: Report): obj
   ...{ outcome, doubts, headline, ...shown, classes },
 })
 
-interface FoundRun {
-  readonly document: RunDocument
-  readonly advice?: StepAdvice
-}
+type FoundRun = Pick<LiveResult, 'document'> & Partial<LiveResult>
 
 const LIVE = 'live:'
 

@@ -46,6 +46,7 @@ export const sampleComparison: ComparisonDesk = {
         partner,
         document: { ...liveRun(), run: `live-${partner}-shadow-7`, partner },
         advice: { verdict: 'inconclusive', missing: ['12 of 598 learner-days were compared with V2.'] },
+        verdict: 'inconclusive' as const,
         trend: trendOf(partner),
       })),
 }
