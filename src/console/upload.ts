@@ -6,10 +6,9 @@ import type { Visit } from './access/visit.ts'
 
 type Upload = Pick<Visit, 'form' | 'file'>
 
-const FIELD_BYTES = 4_096
 const MAX_FIELDS = 20
 
-/** Reads a form with one file into memory. Throws `ADP_TOO_LARGE` if the file is too large, and `ADP_BODY` if the form cannot be read. */
+/** Reads a form with one file into memory. Throws `ADP_TOO_LARGE` if the file or a field is too large, and `ADP_BODY` if the form cannot be read. */
 export async function readUpload(request: Request, maxBytes: number): Promise<Upload> {
   try {
     return await parse(request, maxBytes)
@@ -31,9 +30,12 @@ function parse(request: Request, maxBytes: number): Promise<Upload> {
   return new Promise((resolve, reject) => {
     const form = new URLSearchParams()
     let pieces: Buffer[] | undefined
-    const limits = { files: 1, fileSize: maxBytes, fields: MAX_FIELDS, fieldSize: FIELD_BYTES }
+    const limits = { files: 1, fileSize: maxBytes, fields: MAX_FIELDS, fieldSize: maxBytes }
     const parser = busboy({ headers, limits })
-    parser.on('field', (name, value) => form.append(name, value))
+    parser.on('field', (name, value, { valueTruncated }) => {
+      if (valueTruncated) reject(new AdapterError('ADP_TOO_LARGE', tooLarge))
+      else form.append(name, value)
+    })
     parser.on('file', (_name, file, { filename }) => {
       const own: Buffer[] = []
       file.on('data', (piece: Buffer) => own.push(piece))

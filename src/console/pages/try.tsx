@@ -26,18 +26,20 @@ export const tryIt: Page = {
     const partner = partners.find((one) => one === form.get('partner'))
     if (partner === undefined)
       throw usageError('No partner was chosen. Nothing was tried. Choose the partner that sends the batch.')
-    if (file === undefined)
+    // A browser sends the lines of a text with CRLF, as the wire needs them.
+    const given = file ?? Buffer.from(form.get('text') ?? '')
+    if (given.length === 0)
       throw usageError(
-        'No file was chosen. Nothing was tried. Choose the body of a batch or a whole request.',
+        'No batch was given. Nothing was tried. Paste or choose the body of a batch or a whole request.',
       )
-    const tried = await ports.tryBatch(partner, file)
+    const tried = await ports.tryBatch(partner, given)
     return {
       title: 'Try it',
       json: { partner, ...tried },
       body: (
         <>
           {choice(visit, partners, partner)}
-          <Tried tried={tried} file={file} />
+          <Tried tried={tried} file={given} />
         </>
       ),
     }
@@ -54,7 +56,8 @@ function choice(visit: Visit, partners: readonly string[], chosen = '') {
   const label = `Recorded batch, at most ${MAX_BYTES / 1_048_576} MiB`
   const fields = [
     { name: 'partner', label: 'Partner that sends it', value: chosen, options },
-    { name: 'batch', label, type: 'file', more: { required: true } },
+    { name: 'batch', label, type: 'file' },
+    { name: 'text', label: 'Or paste the batch', type: 'textarea' },
   ]
   return (
     <Form visit={visit} id="try" label="Try it" fields={fields}>
@@ -111,14 +114,24 @@ const severityTones = { error: 'bad', warning: 'note', note: 'plain' } as const
 /** Creates the table of findings. `file` is `undefined` if the offsets do not refer to the file. */
 const findingTable = (file: Buffer | undefined) =>
   table<TriedFinding>('Findings', 'The batch has no finding.', [
-    ['Severity', ({ severity }) => <Badge tone={severityTones[severity]}>{severity}</Badge>],
-    ['Code', ({ code }) => <code>{code}</code>],
-    ['Part', ({ part }) => part?.toString()],
-    ['Offset', ({ offset }) => offset],
     ['Finding', ({ message }) => message],
-    ['Remedy', ({ remedy }) => remedy],
+    ['Severity', ({ severity }) => <Badge tone={severityTones[severity]}>{severity}</Badge>],
+    ['What to do', ({ remedy }) => remedy],
+    ['Place', (finding) => placeOf(finding, file)],
     ['Text', ({ offset }) => file && offset !== undefined && <Excerpt file={file} offset={offset} />],
+    ['Code', ({ code }) => <code>{code}</code>],
   ])
+
+function placeOf({ part, offset }: TriedFinding, file: Buffer | undefined): string | undefined {
+  const line =
+    file && offset !== undefined ? file.subarray(0, offset).toString('latin1').split('\n').length : undefined
+  const places = [
+    ...(part === undefined ? [] : [`part ${part}`]),
+    ...(line === undefined ? [] : [`line ${formatCount(line)}`]),
+    ...(offset === undefined ? [] : [`byte ${formatCount(offset)}`]),
+  ]
+  return places.length === 0 ? undefined : places.join(', ')
+}
 
 const AROUND = 80
 
@@ -136,6 +149,7 @@ function Excerpt({ file, offset }: { readonly file: Buffer; readonly offset: num
 const recordTable = table<TriedRecord>('Records', 'The batch has no record.', [
   ['Part', ({ part }) => String(part)],
   ['Content-ID', ({ contentId }) => <Id of={contentId} />],
+  ['V2 record', ({ v2 }) => (v2 ? <code class="json">{shortened(v2)}</code> : 'cannot be read')],
   [
     'Body for V3',
     ({ v3 }) =>
