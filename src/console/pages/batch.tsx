@@ -41,9 +41,13 @@ export const batch: Page = {
   },
 }
 
-const { part, contentId, state: stateColumn, reason, attempts, settled, next, instance } = recordColumns
+const { part, contentId, state: stateColumn, cause, act } = recordColumns
 const recordTable = table('Records', 'No record is in this state.', [
-  ...[part, contentId, stateColumn, reason, attempts, settled, next, instance],
+  part,
+  contentId,
+  stateColumn,
+  cause,
+  act,
 ])
 
 function BatchFacts({ details }: { readonly details: BatchDetails }) {
@@ -75,7 +79,7 @@ const unreadableTexts = {
   damaged: 'its request cannot be read',
 } as const
 
-const stepTexts: Readonly<Record<StepKind, string>> = {
+export const stepTexts: Readonly<Record<StepKind, string>> = {
   replayed: 'resent by the client and answered from the journal',
   joined: 'resent by the client while in progress',
   retried: 'retried',

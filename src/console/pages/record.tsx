@@ -1,12 +1,14 @@
-import type { RecordState } from '../../journal/index.ts'
+import { formatCounted, formatDuration } from '../../compare/report/format.ts'
+import { describeCause } from '../../journal/index.ts'
 import { forbidden, notFound, numberOf, reasonOf, type Visit } from '../access/visit.ts'
 import type { RecordRow } from '../data/port.ts'
 import type { ConsolePorts, Explained, ExplainedField } from '../ports.ts'
+import { stepTexts } from './batch.tsx'
 import type { Page, Shown } from './page.ts'
-import { Facts, Form, List, reasonField, Section, table } from './parts.tsx'
-import { recordColumns } from './records.tsx'
+import { Facts, Form, Id, List, Notice, PartnerLink, reasonField, Section, table, Time } from './parts.tsx'
+import { BatchLink, nextActOf, states } from './records.tsx'
 
-/** Shows the rules by which the members of the V3 body and of the reply of a record were translated. */
+/** Shows what became of a record, what to do, when it happened, and the rules by which its body and its reply were made. */
 export const record: Page = {
   path: '/batches/:batch/:part',
   show: (visit, ports) => showRecord(visit, ports, false),
@@ -17,46 +19,59 @@ export const record: Page = {
         `${actor.name} may not see values. No value was shown. Set reveal: true for the operator in rollout.operators.`,
       )
     const reason = reasonOf(visit)
-    const { partner, batch, position } = await findRecord(visit, ports)
+    const { partner, batch, position } = (await findRecord(visit, ports)).row
     const what = `${partner}: batch ${batch}, part ${position + 1}: ${reason}`
     await ports.stages.recordAction('reveal', actor.name, what)
     return showRecord(visit, ports, true)
   },
 }
 
-async function findRecord(visit: Visit, { data }: ConsolePorts): Promise<RecordRow> {
+async function findRecord(visit: Visit, { data }: ConsolePorts) {
   const [batch, part] = [numberOf(visit, 'batch'), numberOf(visit, 'part')]
-  if ((await data.batch(batch, visit.scope)) === undefined) throw notFound('batch')
+  const details = await data.batch(batch, visit.scope)
+  if (details === undefined) throw notFound('batch')
   const { records } = await data.records(batch, { from: part - 1, limit: 1 })
   const row = records.find(({ position }) => position === part - 1)
   if (row === undefined) throw notFound('record')
-  return row
+  const steps = details.timeline.filter(
+    ({ positions }) =>
+      positions.length === 0 || positions.some(([from, to]) => from <= row.position && row.position <= to),
+  )
+  return { row, details, steps }
 }
 
 async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean): Promise<Shown> {
-  const row = await findRecord(visit, ports)
-  const { batch, position, remedy } = row
+  const found = await findRecord(visit, ports)
+  const { row } = found
+  const { batch, position, partner, contentId, state, attempts } = row
   const explained = await ports.explain(batch, position, isRevealed)
   const { notes, fields, reply } = explained ?? unknown
   const isMasked = [...fields, ...(reply?.fields ?? [])].some((field) => field.isMasked)
+  const codes = codesOf(row, explained)
+  const title = `Part ${position + 1} of batch ${batch}`
   return {
-    title: `Part ${position + 1} of batch ${batch}`,
-    json: { ...row, explained: explained ?? null },
+    title,
+    status: `${states[state][0]} · ${title}`,
+    json: { ...row, codes, steps: found.steps, explained: explained ?? null },
     body: (
       <>
-        <Section title="Outcome">
-          <Facts of={facts.map(([name, cell]) => [name, cell(row)])} />
-          {remedy !== undefined && <p class="notice note">{remedy}</p>}
-        </Section>
+        <Notice tone={states[state][1]} what={sentenceOf(found, codes)} remedy={nextActOf(row)} />
+        {codes.length > 1 && codeTable(codes)}
+        <Facts
+          of={[
+            ['Batch', <BatchLink batch={batch} />],
+            ['Partner', <PartnerLink id={partner} />],
+            ['Content-ID', <Id of={contentId} />],
+            ['Attempts', attempts],
+          ]}
+        />
+        <Section title="Timeline">{timeTable(momentsOf(found, reply?.status))}</Section>
         <Section title="Body for V3">
           <List of={notes} />
           {fieldTable('Members of the V3 body', 'From V2')(fields)}
         </Section>
         <Section title="Part of the reply">
-          <p>{replyOf(row)}</p>
-          <p>
-            {reply ? `The stored part has the status ${reply.status}.` : 'No part of the reply is stored.'}
-          </p>
+          {reply === undefined && <p>No part of the reply is stored.</p>}
           {fieldTable('Members of the stored part', 'From V3')(reply?.fields ?? [])}
         </Section>
         {visit.actor.reveal && isMasked && (
@@ -67,34 +82,94 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
   }
 }
 
+type FoundRecord = Awaited<ReturnType<typeof findRecord>>
+
 const unknown: Explained = {
   notes: ['The journal has no request for this record.'],
   fields: [],
   reply: undefined,
 }
 
-const { batch, partner, state, reason, contentId, received, settled, attempts, instance } = recordColumns
-const facts = [batch, partner, state, reason, contentId, received, settled, attempts, instance]
-
-/** Describes the rule of `writes/reply` that chose the part for the client. */
-function replyOf({ state: own, reason: cause = 'none', superseded }: RecordRow): string {
-  if (superseded) return '409: a newer mark of the same learner and event replaced this mark.'
-  return replies[own](cause)
+/** Returns the codes of a refusal: those of the stored part of the reply, or otherwise the first code, which the journal keeps longer. */
+function codesOf({ state, reason }: RecordRow, explained: Explained | undefined): readonly string[] {
+  const stored = (explained?.reply?.fields ?? []).filter(({ path }) => path.endsWith('/ErrorCode'))
+  if (state !== 'refused' || stored.length === 0) return reason === undefined ? [] : [reason]
+  return stored.map(({ value }) => value.replaceAll('"', ''))
 }
 
-const replies: Readonly<Record<RecordState, (reason: string) => string>> = {
-  confirmed: () => '201, with the flat record of the mark.',
-  refused: (cause) =>
-    cause === 'fault'
-      ? '400, with the fault that the adapter found in the record.'
-      : `The error array of V2, made from the error of V3 by the first matching rule; the cause is ${cause}.`,
-  unknown: (cause) =>
-    `504 ADP_OUTCOME_UNKNOWN: no response of V3 shows whether the record was applied (${cause}).`,
-  parked: (cause) => `The client already has its reply. The record is retried in the background (${cause}).`,
-  notApplied: (cause) =>
-    `503, or the 401 or 403 that V3 answered, because V3 did not process the record (${cause}).`,
-  open: () => 'The client has no reply yet, because the record is in flight.',
+/** Describes what became of the record in one sentence. */
+function sentenceOf({ row, details, steps }: FoundRecord, codes: readonly string[]): string {
+  const { state, reason, superseded } = row
+  const name = states[state][0]
+  const word = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
+  if (state === 'open') return `${word}: the client has no reply yet.`
+  if (state === 'confirmed') {
+    const isFound = steps.some(({ kind }) => kind === 'readBack')
+    return `${word}: ${details.servedBy.toUpperCase()} has the mark.${isFound ? ' The outcome was unclear at first, so the adapter looked the mark up in V3.' : ''}`
+  }
+  const known = codes.filter((code) => !code.startsWith('ADP_'))
+  const causes = new Set(
+    (known.length > 0 ? known : [reason]).map((code) => describeCause(state, code).cause),
+  )
+  const newer = superseded ? ' A newer mark of the same learner and event replaced the record.' : ''
+  return `${word}: ${[...causes].join(', and ')} (${codes.join(', ')}).${newer}`
 }
+
+const codeTable = table<string>('Codes', '', [
+  ['Code', (code) => <code>{code}</code>],
+  ['Meaning', (code) => describeCause('refused', code).cause],
+  ['What to do', (code) => describeCause('refused', code).remedy],
+])
+
+interface Moment {
+  readonly what: string
+  /** `undefined` if the journal does not store the time. */
+  readonly atMs?: number | undefined
+  readonly waitMs?: number | undefined
+  readonly cause?: string | undefined
+}
+
+/** Returns what the journal knows of the way of a record, oldest first. The journal stores no time of a POST or of a reply. */
+function momentsOf({ row, details, steps }: FoundRecord, status: number | undefined): readonly Moment[] {
+  const { receivedMs, settledMs, state, reason, attempts } = row
+  const isSent =
+    state === 'confirmed' || state === 'unknown' || (state === 'refused' && !unsent.has(reason ?? ''))
+  const timed: readonly Moment[] = [
+    { what: 'received, and stored in the journal', atMs: receivedMs },
+    ...steps.map(({ kind, atMs, reason: why }) => ({
+      ...{ what: stepTexts[kind], atMs },
+      cause: why === undefined ? undefined : describeCause(state, why).cause,
+    })),
+    ...(settledMs === undefined ? [] : [{ what: `settled as ${states[state][0]}`, atMs: settledMs }]),
+  ].toSorted((one, other) => one.atMs - other.atMs)
+  const [first, ...others] = timed.map((one, at) => {
+    const before = timed[at - 1]?.atMs
+    return { ...one, waitMs: before === undefined ? undefined : (one.atMs ?? before) - before }
+  })
+  const posted = {
+    what: `posted to ${details.servedBy.toUpperCase()}, ${formatCounted(attempts, 'attempt')}`,
+  }
+  const told = details.answered ? 'reply sent completely' : 'reply not sent completely'
+  return [
+    ...(first === undefined ? [] : [first]),
+    ...(isSent ? [posted] : []),
+    ...others,
+    { what: status === undefined ? told : `${told}, with status ${status} for this part` },
+  ]
+}
+
+/** The reasons of records that the adapter refuses without sending them. */
+const unsent: ReadonlySet<string> = new Set(['fault', 'dropped'])
+
+const formatWait = (ms: number): string =>
+  ms < 10_000 ? `${(ms / 1_000).toFixed(ms < 1_000 ? 3 : 1)} s` : formatDuration(ms)
+
+const timeTable = table<Moment>('Timeline', '', [
+  ['What happened', ({ what }) => what],
+  ['Time', ({ atMs }) => (atMs === undefined ? 'not stored' : <Time at={atMs} />)],
+  ['After', ({ waitMs }) => (waitMs === undefined ? undefined : formatWait(waitMs))],
+  ['Cause', ({ cause }) => cause],
+])
 
 const fieldTable = (caption: string, source: string) =>
   table<ExplainedField>(caption, 'There are no members.', [

@@ -1,4 +1,6 @@
-import { type RecordState, recordStates } from '../../journal/index.ts'
+import type { ComponentChildren } from 'preact'
+
+import { describeCause, type RecordState, recordStates } from '../../journal/index.ts'
 import type { BatchRow, RecordRow } from '../data/port.ts'
 import { Badge, type Column, Id, Time, type Tone } from './parts.tsx'
 
@@ -44,6 +46,24 @@ function State({ record: { state, superseded, deadLetter } }: { readonly record:
 
 export const BatchLink = ({ batch }: { readonly batch: number }) => <a href={`/batches/${batch}`}>{batch}</a>
 
+/** Says what the operator does about a record, or why the operator waits. Returns `undefined` if there is nothing to do. */
+export function nextActOf({ state, reason, superseded, deadLetter, retry }: RecordRow): ComponentChildren {
+  if (state === 'confirmed') return undefined
+  if (state === 'open') return 'Wait. The record is in flight.'
+  if (superseded) return 'There is nothing to do. A newer mark of the same learner and event counts.'
+  if (deadLetter || retry === undefined) return describeCause(state, reason).remedy
+  if (retry === 'resend') return 'The client must send the same batch again. The adapter told it so.'
+  return (
+    <>
+      Wait. The adapter {state === 'unknown' ? 'looks the mark up in V3' : 'sends the record again'} at{' '}
+      <Time at={retry} />.
+    </>
+  )
+}
+
+const causeOf = ({ state, reason }: RecordRow) =>
+  reason && `${describeCause(state, reason).cause} (${reason})`
+
 export const recordColumns = {
   part: ['Part', ({ batch, position }) => <a href={`/batches/${batch}/${position + 1}`}>{position + 1}</a>],
   batch: ['Batch', ({ batch }) => <BatchLink batch={batch} />],
@@ -51,13 +71,6 @@ export const recordColumns = {
   contentId: ['Content-ID', ({ contentId }) => <Id of={contentId} />],
   received: ['Received', ({ receivedMs }) => <Time at={receivedMs} />],
   state: ['State', (record) => <State record={record} />],
-  reason: ['Reason', ({ reason }) => reason],
-  attempts: ['Attempts', ({ attempts }) => attempts],
-  settled: ['Settled', ({ settledMs }) => <Time at={settledMs} />],
-  next: [
-    'Next try',
-    ({ retry }) => (retry === 'resend' ? 'when the client resends it' : <Time at={retry} />),
-  ],
-  instance: ['Instance', ({ instance }) => String(instance)],
-  remedy: ['Remedy', ({ remedy }) => remedy],
+  cause: ['Cause', causeOf],
+  act: ['What to do', nextActOf],
 } as const satisfies Readonly<Record<string, Column<RecordRow>>>
