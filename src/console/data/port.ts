@@ -216,8 +216,11 @@ export type StepKind =
   | 'recovered'
 
 export interface WaitingFilter {
-  /** `deadLetters` selects dead letters. `parked` selects parked and unknown records that are due later. */
-  readonly kind: 'deadLetters' | 'parked'
+  /**
+   * `deadLetters` selects dead letters. `notApplied` selects records that their clients must send again. `parked` selects parked and
+   * unknown records that are due later.
+   */
+  readonly kind: 'deadLetters' | 'notApplied' | 'parked'
   readonly partner?: string | undefined
   readonly reason?: string | undefined
   readonly after?: string | undefined
@@ -225,7 +228,11 @@ export interface WaitingFilter {
 
 export interface WaitingRows {
   readonly records: readonly RecordRow[]
-  /** The number of matching records by reason. At most 10,000 records are counted. */
-  readonly reasons: readonly { readonly reason: string; readonly records: number }[]
+  /** The number of matching records by reason, with the state of one of them. At most 10,000 records are counted. */
+  readonly reasons: readonly {
+    readonly reason: string
+    readonly state: RecordState
+    readonly records: number
+  }[]
   readonly next: string | undefined
 }

@@ -218,7 +218,7 @@ export async function readWaiting(
   scope: Scope,
 ): Promise<WaitingRows> {
   const seen = all('b.partner', scope, partner)
-  const own = [kind === 'deadLetters' ? sql`r.dead_letter = 1` : isDue('r.'), ...seen]
+  const own = [waitingOf[kind], ...seen]
   // The join with the batches is needed only to restrict the partners.
   const waiting = seen.length === 0 ? sql`journal_records r` : listed
   const conditions = [
@@ -230,11 +230,18 @@ export async function readWaiting(
   const first = sql`(select r.* from ${waiting} ${where(conditions)} ${order} limit ${LISTED + 1}) r
     join journal_batches b on b.id = r.batch`
   const records = await readRecords(db, first, [], order)
-  const reasons = await rowsOf<{ reason: string; records: number }>(db)`
-    select coalesce(reason, '') as reason, count(*) as records from (
-      select r.reason from ${waiting} ${where(own)} limit ${MAX_COUNTED}) s
+  const counted = await rowsOf<{ reason: string; state: number; records: number }>(db)`
+    select coalesce(reason, '') as reason, min(state) as state, count(*) as records from (
+      select r.reason, r.state from ${waiting} ${where(own)} limit ${MAX_COUNTED}) s
     group by reason order by records desc, reason`
+  const reasons = counted.map((row) => ({ ...row, state: recordStates[row.state] ?? 'unknown' }))
   return { records: records.slice(0, LISTED), reasons, next: nextOf(records, LISTED) }
+}
+
+const waitingOf: Readonly<Record<WaitingFilter['kind'], Condition>> = {
+  deadLetters: sql`r.dead_letter = 1`,
+  notApplied: sql`r.active = 1 and r.state = ${sql.lit(stateCodes.notApplied)}`,
+  parked: isDue('r.'),
 }
 
 const where = (conditions: readonly Condition[]): Condition =>

@@ -1,38 +1,59 @@
-import { formatCounted } from '../../compare/report/format.ts'
+import { formatCount, formatCounted } from '../../compare/report/format.ts'
+import { describeCause, formatCause } from '../../journal/index.ts'
 import { sees } from '../../rollout/operators.ts'
 import { expectOperator, paramsOf, reasonOf, usageError, type Visit } from '../access/visit.ts'
-import type { ConsoleData, RecordRow, WaitingFilter } from '../data/port.ts'
-import type { ConsolePorts } from '../ports.ts'
+import type { ConsoleData, RecordRow, WaitingFilter, WaitingRows } from '../data/port.ts'
 import type { Page } from './page.ts'
-import { type Column, Form, Pager, reasonField, Section, table, Tabs } from './parts.tsx'
-import { recordColumns } from './records.tsx'
+import { type Column, Form, Notice, Pager, reasonField, Section, table, Tabs } from './parts.tsx'
+import { recordColumns, states } from './records.tsx'
 
 type Kind = WaitingFilter['kind']
 
-const kinds = {
+interface KindOfList {
+  readonly title: string
+  readonly text: string
+  readonly empty: string
+  /** The action on records of the list, or `undefined` if only their clients can act. */
+  readonly act?: {
+    readonly label: string
+    readonly note: 'clear' | 'retry'
+    readonly noted: (parts: string) => string
+    readonly change: (data: ConsoleData, batch: number, positions: readonly number[]) => Promise<number>
+    readonly done: (count: number) => string
+  }
+}
+
+const kinds: Readonly<Record<Kind, KindOfList>> = {
   deadLetters: {
     title: 'Dead letters',
-    text: 'The adapter no longer retries these records, and their clients do not know the outcome. Follow the remedy of each record, then clear it.',
+    text: 'The adapter no longer retries these records, and their clients do not know the outcome. Follow the remedy of each cause, then clear its records.',
     empty: 'There is no dead letter.',
-    action: 'Clear',
-    note: 'clear',
-    noted: (parts: string) => `parts ${parts}`,
-    change: (data: ConsoleData, batch: number, positions: readonly number[]) =>
-      data.dismiss(batch, positions),
-    done: (count: number) => `${formatCounted(count, 'dead letter')} cleared.`,
+    act: {
+      label: 'Clear',
+      note: 'clear',
+      noted: (parts) => `parts ${parts}`,
+      change: (data, batch, positions) => data.dismiss(batch, positions),
+      done: (count) => `${formatCounted(count, 'dead letter')} cleared.`,
+    },
+  },
+  notApplied: {
+    title: 'Not applied',
+    text: 'The service has none of these records. Their clients were told to send the same batches again, and have not done so yet. Remind the partner.',
+    empty: 'Every client has sent its records again.',
   },
   parked: {
     title: 'Parked',
     text: 'The adapter retries these records in the background. The action Retry makes them due at once.',
     empty: 'No record is waiting.',
-    action: 'Retry',
-    note: 'retry',
-    noted: () => 'all waiting records',
-    change: (data: ConsoleData, batch: number) => data.retry(batch),
-    done: (count: number) =>
-      `${formatCounted(count, 'record')} due now. An instance retries them within seconds.`,
+    act: {
+      label: 'Retry',
+      note: 'retry',
+      noted: () => 'all waiting records',
+      change: (data, batch) => data.retry(batch),
+      done: (count) => `${formatCounted(count, 'record')} due now. An instance retries them within seconds.`,
+    },
   },
-} as const satisfies Record<Kind, object>
+}
 
 const isKind = (text: string): text is Kind => Object.hasOwn(kinds, text)
 
@@ -40,18 +61,13 @@ export const letters: Page = {
   path: '/letters',
   isLive: true,
   show: async (visit, { data }) => {
-    const { query, scope, actor } = visit
+    const { query, scope } = visit
     const filter = filterOf(query)
-    const { kind } = filter
-    const { title, text, action } = kinds[kind]
-    const { records, reasons, next } = await data.waiting(filter, scope)
-    const causes = reasons.map((one) => [one.reason, `${one.reason || 'none'}: ${one.records}`] as const)
-    const tabs = [[undefined, 'all reasons'] as const, ...causes]
-    const all = { name: 'all', type: 'checkbox', more: { 'data-selects': '[name=record]' } }
-    const fields = [
-      { ...all, label: `All on this page (${formatCounted(records.length, 'record')})` },
-      reasonField,
-    ]
+    const { kind, reason } = filter
+    const { title, text, empty } = kinds[kind]
+    const found = await data.waiting(filter, scope)
+    const { records, reasons, next } = found
+    const shown = reasons.filter((group) => reason === undefined || group.reason === reason)
     return {
       title,
       json: { filter, records, reasons, next },
@@ -59,61 +75,113 @@ export const letters: Page = {
         <>
           <Tabs label="Kind" name="kind" tabs={kindTabs} current={kind} />
           <p class="soft">{text}</p>
-          {causes.length > 0 && (
-            <Tabs label="Reason" name="reason" tabs={tabs} current={filter.reason} query={{ kind }} />
-          )}
-          {actor.role === 'operator' && records.length > 0 ? (
-            <Form visit={visit} id="letters" label={`${action} the selected records`} fields={fields}>
-              {listOf(kind, [choice])(records)}
-            </Form>
-          ) : (
-            <Section title="Records">{listOf(kind, [])(records)}</Section>
-          )}
-          <Pager query={query} next={next} />
+          {shown.length === 0 && <p class="empty">{empty}</p>}
+          {shown.map((group, at) => (
+            <Group
+              {...{ visit, filter, group, id: `group${at}` }}
+              records={reason === undefined ? [] : records}
+            />
+          ))}
+          {reason !== undefined && <Pager query={query} next={next} />}
         </>
       ),
     }
   },
-  act: async (visit, ports) => {
+  act: async (visit, { data, stages }) => {
     expectOperator(visit)
     const reason = reasonOf(visit)
     const filter = filterOf(visit.query)
     const { kind } = filter
-    const { note, noted, change, done } = kinds[kind]
-    const chosen = await chosenOf(visit, filter, ports)
+    const { act } = kinds[kind]
+    if (act === undefined)
+      throw usageError(
+        'Only their clients can send these records again. Nothing was done. Remind the partner.',
+      )
+    const chosen = await chosenOf(visit, filter, data)
     let changed = 0
     for (const [batch, records] of Map.groupBy(chosen, (record) => record.batch)) {
       const positions = records.map(({ position }) => position)
-      const parts = noted(positions.map((position) => position + 1).join(', '))
+      const parts = act.noted(positions.map((position) => position + 1).join(', '))
       // The entry is added to the audit trail first, so that no action lacks an entry.
-      await ports.stages.recordAction(
-        note,
+      await stages.recordAction(
+        act.note,
         visit.actor.name,
         `${records[0]?.partner}: batch ${batch}, ${parts}: ${reason}`,
       )
-      changed += await change(ports.data, batch, positions)
+      changed += await act.change(data, batch, positions)
     }
-    return { isDone: true, text: done(changed), to: `/letters?kind=${kind}`, json: { changed } }
+    return { isDone: true, text: act.done(changed), to: `/letters?kind=${kind}`, json: { changed } }
   },
 }
 
 const kindTabs = Object.entries(kinds).map(([kind, { title }]) => [kind, title] as const)
+
+interface GroupProps {
+  readonly visit: Visit
+  readonly filter: WaitingFilter
+  readonly group: WaitingRows['reasons'][number]
+  readonly id: string
+  /** The records of the group to choose from. Empty in the list of all groups. */
+  readonly records: readonly RecordRow[]
+}
+
+/** Shows the records of one cause: the remedy once, and the action on all of them or on those that are chosen. */
+function Group({ visit, filter, group, id, records }: GroupProps) {
+  const { kind, partner } = filter
+  const { act } = kinds[kind]
+  const { reason, state } = group
+  const cause = describeCause(state, reason)
+  const count = formatCount(group.records)
+  const query = new URLSearchParams({ kind, reason, ...(partner !== undefined && { partner }) })
+  const isOpen = records.length > 0
+  const list = isOpen && listOf(act !== undefined)(records)
+  return (
+    <Section title={`${formatCounted(group.records, 'record')}: ${reason || 'no cause'}`}>
+      <Notice
+        tone={states[state][1]}
+        what={formatCause({ ...cause, remedy: '' })}
+        remedy={cause.remedy}
+        link={isOpen ? undefined : [`/letters?${query.toString()}`, `Show the ${count} records`]}
+      />
+      {act !== undefined && visit.actor.role === 'operator' ? (
+        <Form
+          {...{ visit, id, fields: [reasonField], hidden: { group: reason } }}
+          label={isOpen ? `${act.label} the selected records` : `${act.label} all ${count} of ${reason}`}
+          name={isOpen ? undefined : 'all'}
+        >
+          {list}
+        </Form>
+      ) : (
+        list
+      )}
+    </Section>
+  )
+}
 
 function filterOf(query: URLSearchParams): WaitingFilter {
   const { kind = '', ...more } = paramsOf(query, ['kind', 'reason', 'partner', 'after'])
   return { kind: isKind(kind) ? kind : 'deadLetters', ...more }
 }
 
-/** Returns the selected records. Throws `ADP_USAGE` if none of them is in the list, or if the person may not see one of them. */
+/** The maximum number of records that one action changes. */
+const MAX_CHOSEN = 10_000
+
+/** Returns the selected records, or all of a group. Throws `ADP_USAGE` if none is in the list, or if the person may not see one of them. */
 async function chosenOf(
   { form, scope, actor }: Visit,
   filter: WaitingFilter,
-  { data }: ConsolePorts,
+  data: ConsoleData,
 ): Promise<readonly RecordRow[]> {
-  const listed = await data.waiting(filter, scope)
   const names = new Set(form.getAll('record'))
   const isAll = form.get('all') !== null
-  const chosen = listed.records.filter((record) => isAll || names.has(recordKey(record)))
+  const reason = form.get('group') || filter.reason
+  const chosen: RecordRow[] = []
+  let after = isAll ? undefined : filter.after
+  do {
+    const listed = await data.waiting({ ...filter, reason, after }, scope)
+    chosen.push(...listed.records.filter((record) => isAll || names.has(recordKey(record))))
+    after = isAll ? listed.next : undefined
+  } while (after !== undefined && chosen.length < MAX_CHOSEN)
   if (chosen.length > 0 && chosen.every(({ partner }) => sees(actor, partner))) return chosen
   throw usageError(
     'None of the selected records is in the list. Nothing was done. Select at least one record.',
@@ -134,9 +202,7 @@ const choice: Column<RecordRow> = [
   ),
 ]
 
-function listOf(kind: Kind, first: readonly Column<RecordRow>[]) {
-  const { batch, part, partner, received, state, reason, attempts, remedy, next } = recordColumns
-  const last = kind === 'deadLetters' ? remedy : next
-  const columns = [...first, batch, part, partner, received, state, reason, attempts, last]
-  return table('Records', kinds[kind].empty, columns)
-}
+const { part, batch, partner, contentId, received, state, act } = recordColumns
+
+const listOf = (isChoice: boolean) =>
+  table('Records', '', [part, batch, partner, contentId, received, state, act, ...(isChoice ? [choice] : [])])
