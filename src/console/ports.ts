@@ -20,7 +20,8 @@ export interface ConsolePorts {
   explain(batch: number, position: number, isRevealed: boolean): Promise<Explained | undefined>
   /** The sandbox beside the adapter, or `undefined` if no sandbox runs. `setFaults` replaces all faults of the sandbox. */
   readonly sandbox:
-    { read(): Promise<SandboxState>; setFaults(faults: readonly object[]): Promise<void> } | undefined
+    | { readFaults(): Promise<readonly unknown[]>; setFaults(faults: readonly object[]): Promise<void> }
+    | undefined
 }
 
 /** The state of the adapter in this process. */
@@ -44,22 +45,9 @@ export interface LiveResult {
   readonly document: RunDocument
   /** The advice on the next step, or `undefined` if no advice is based on the document. */
   readonly advice: StepAdvice
+  /** The verdict of the advice on the next step of the partner, or `undefined` for a partner that no longer exists. */
+  readonly verdict: PartnerDocument['advice']['verdict'] | undefined
   readonly trend: readonly TrendDay[]
-}
-
-export interface SandboxState {
-  readonly effects: readonly Readonly<
-    Record<'face' | 'learner' | 'event' | 'externalId', string> & { seq: number }
-  >[]
-  readonly faults: readonly unknown[]
-  /** Ids for use in examples. `from` and `to` limit the times of the events. */
-  readonly school: {
-    readonly learners: readonly string[]
-    readonly events: readonly string[]
-    readonly codes: readonly { readonly id: string; readonly code: string }[]
-    readonly from: string
-    readonly to: string
-  }
 }
 
 export interface TriedBatch {
@@ -87,6 +75,8 @@ export interface TriedReply {
 export interface TriedRecord {
   readonly part: number
   readonly contentId: string | undefined
+  /** The members of the V2 record as JSON, or `undefined` if the record cannot be read. */
+  readonly v2: string | undefined
   /** The body for V3, or `undefined` if the adapter would refuse the record. */
   readonly v3: string | undefined
 }

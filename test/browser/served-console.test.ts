@@ -54,7 +54,9 @@ const pages: readonly Looked[] = [
   ['comparison', '/comparison'],
   ['sandbox', '/sandbox'],
   ['dead-letters', '/letters'],
+  ['not-applied', '/letters?kind=notApplied'],
   ['parked', '/letters?kind=parked'],
+  ['parked-cause', '/letters?kind=parked&reason=connectionLost'],
   ['audit', '/audit'],
   ['not-found', '/nowhere'],
   ['login', '/login'],
@@ -145,7 +147,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     }],
     ['searches a learner and opens the record', async (use: Use) => {
       await enter(use, 'olga', '/batches')
-      await use.fill('#search-learner', served.learners[20] ?? '')
+      await use.fill('#search-text', served.learners[20] ?? '')
       await use.submit('form[aria-label=Search] button')
       expect(new URL(use.page.url()).search).toMatch(/^\?learner=[0-9a-f]{13}$/)
       await use.submit('tbody th a')
@@ -170,17 +172,17 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     }],
     ['clears dead letters', async (use: Use) => {
       await use.page.goto('/letters')
+      await use.submit('section a')
       await use.check('[name=record]')
-      await use.fill('#letters-reason', 'sent anew')
+      await use.fill('#group0-reason', 'sent anew')
       await use.submit('form[aria-label="Clear the selected records"] button')
       expect(await use.page.locator('[role=status]').textContent()).toBe('1 dead letter cleared.')
       return [expect.stringMatching(/^clear olga acme: batch \d+, parts 1: sent anew$/) as string]
     }],
     ['retries all that is parked', async (use: Use) => {
       await use.page.goto('/letters?kind=parked')
-      await use.check('#letters-all')
-      await use.fill('#letters-reason', 'V3 is back')
-      await use.submit('form[aria-label="Retry the selected records"] button')
+      await use.fill('#group0-reason', 'V3 is back')
+      await use.submit('form[aria-label^="Retry all"] button')
       return expect.arrayContaining([expect.stringMatching(/^retry olga acme: batch \d+, all waiting records: V3 is back$/)]) as string[]
     }],
     ['breaks the sandbox, and mends it', async (use: Use) => {

@@ -73,7 +73,7 @@ describe('the console', () => {
     // StageDesk checks the role, and the console checks the partner.
     ['/partners/acme', { step: 'back', reason: 'test' }, { ...ofAcme }],
     ['/partners/zenith', { step: 'back', reason: 'test' }, all],
-    ['/batches', { batch: '42' }, all],
+    ['/batches', { text: '42' }, { ...all, zoe: 409, zack: 409 }],
     ['/sandbox', { switch: 'off' }, { ...nobodyMay, olga: 200, otto: 200, zoe: 404 }],
     ['/batches/42/1', { reason: 'test' }, { ...nobodyMay, olga: 200, zack: 404 }],
     ['/batches/41/1', { reason: 'test' }, { ...nobodyMay, olga: 200, zack: 200 }],
@@ -361,13 +361,55 @@ test('the audit page of the console shows the always and never lists of each set
   expect((await olga.ask('/audit')).text).toContain('canary 20 %, 1 never')
 })
 
-test('the search page of the console hashes a typed id before the id becomes part of an address', async () => {
-  const olga = await running.enter('olga')
+describe('the search box of the console', () => {
   const learner = '8c0ee5f6-1a05-4a51-9f5c-1f8b2f7a6f01'
-  const { headers, status } = await olga.ask('/batches', { form: { learner, state: 'unknown' } })
-  expect([status, headers['location']]).toEqual([303, '/batches?state=unknown&learner=1a2b3c4d5e6f7'])
-  expect((await olga.ask(`/batches?learner=${learner}`)).status).toBe(400)
-  expect((await olga.ask('/batches', { form: { learner: 'Ann' } })).text).not.toContain('Ann')
+
+  test.each([
+    ['42', '/batches?batch=42'],
+    [learner, '/batches?learner=1a2b3c4d5e6f7'],
+    ['batch_36522ad7', '/batches?boundary=batch_36522ad7'],
+    ['36522ad7', '/batches?boundary=batch_36522ad7'],
+    ['zenith', '/batches?partner=zenith'],
+    ['30', '/batches?contentId=30'],
+    ['2026-11-26', '/batches?from=2026-11-26&until=2026-11-27'],
+    ['', '/batches?'],
+    ['Ann', '/batches'],
+  ])('finds what %j means, and hashes an id before it becomes part of an address', async (text, to) => {
+    const { status, headers } = await (await running.enter('olga')).ask('/batches', { form: { text } })
+    expect([status, headers['location']]).toEqual([303, to])
+  })
+
+  test('finds nothing of another partner, and never repeats a text that was not found', async () => {
+    const zack = await running.enter('zack')
+    const { headers } = await zack.ask('/batches', { form: { text: 'acme' } })
+    expect(headers['location']).toBe('/batches')
+    expect((await zack.ask('/batches')).text).not.toContain('acme')
+    expect((await zack.ask(`/batches?learner=${learner}`)).status).toBe(400)
+  })
+})
+
+describe('the list of dead letters of the console', () => {
+  test('shows each cause once with its remedy, and clears all records of a cause with one action', async () => {
+    const olga = await running.enter('olga')
+    const { text } = await olga.ask('/letters')
+    expect(text.split('(SchoolAttendanceCode)')).toHaveLength(2)
+    const before = running.calls.length
+    const form = { group: 'ATT_VAL_3', all: '', reason: 'corrected' }
+    expect((await olga.ask('/letters', { form })).status).toBe(303)
+    expect(running.calls.slice(before)).toEqual([
+      'note clear by olga: acme: batch 42, parts 8: corrected',
+      'dismiss 42 7',
+    ])
+  })
+
+  test('offers no action on records that only their clients can send again', async () => {
+    const olga = await running.enter('olga')
+    const form = { group: 'unavailable', all: '', reason: 'x' }
+    expect((await olga.ask('/letters?kind=notApplied', { form })).status).toBe(400)
+    expect((await olga.ask('/letters?kind=notApplied')).text).not.toContain(
+      'form method="post" aria-label="Clear',
+    )
+  })
 })
 
 test('the record page of the console masks values until a permitted person gives a reason, which the audit trail records', async () => {
@@ -395,23 +437,23 @@ test('the comparison page of the console explains only the largest classes of a 
 })
 
 describe('the sandbox page of the console', () => {
-  const on = async (): Promise<string | undefined> => {
-    const { text } = await running.ask('/sandbox', { headers: bearer('vera') })
-    return />([^<]+)<\/button><span class="badge/.exec(text)?.[1]
+  const on = async (): Promise<unknown> => {
+    const { text } = await running.ask('/sandbox', { headers: { ...json, ...bearer('vera') } })
+    return (JSON.parse(text) as { switch: unknown }).switch
   }
 
   test('shows the active fault, and writes to the audit trail before it sets another fault', async () => {
     const olga = await running.enter('olga')
-    expect(await on()).toBe('No fault')
+    expect(await on()).toBe('off')
     const before = running.calls.length
     expect((await olga.ask('/sandbox', { form: { switch: 'blind' } })).status).toBe(303)
-    expect(await on()).toBe('Replies to writes are lost, and reads fail')
+    expect(await on()).toBe('blind')
     expect(running.calls.slice(before, before + 2)).toEqual([
       'note sandbox by olga: Faults: Replies to writes are lost, and reads fail.',
       'set faults [{"kind":"reset","apply":true,"method":"POST","face":"V3"},{"kind":"status","status":503,"face":"V3","method":"GET"}]',
     ])
     await olga.ask('/sandbox', { form: { switch: 'off' } })
-    expect(await on()).toBe('No fault')
+    expect(await on()).toBe('off')
     expect((await olga.ask('/sandbox', { form: { switch: 'none' } })).status).toBe(400)
   })
 })
@@ -422,6 +464,18 @@ describe('the page "Try it" of the console', () => {
     const body = `${parts.join('')}--b\r\nContent-Disposition: form-data; name="batch"; filename="${name}"\r\n\r\n${file}\r\n--b--\r\n`
     return { method: 'POST' as const, body, headers: { 'content-type': 'multipart/form-data; boundary=b' } }
   }
+
+  test('takes a pasted batch in place of a file', async () => {
+    const olga = await running.enter('olga')
+    const before = running.calls.length
+    const { body, headers, method } = upload(
+      { csrf: olga.csrf, partner: 'acme', text: 'x'.repeat(9_000) },
+      '',
+      '',
+    )
+    const { status } = await olga.ask('/try', { method, body, headers: { ...headers, cookie: olga.cookie } })
+    expect([status, running.calls.slice(before)]).toEqual([200, ['try 9000 of acme']])
+  })
 
   test('shows the findings of a batch as text, and stores nothing', async () => {
     const olga = await running.enter('olga')
@@ -550,6 +604,10 @@ describe('stored HTML markup', () => {
     '/batches/42',
     '/letters',
     '/letters?kind=parked',
+    '/letters?kind=notApplied',
+    '/letters?kind=deadLetters&reason=ATT_VAL_3',
+    '/batches/42/1',
+    '/sandbox',
     '/comparison',
     `/comparison/${RUN}`,
     `/comparison/${RUN}/report`,

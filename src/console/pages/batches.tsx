@@ -1,8 +1,8 @@
 import { recordStates } from '../../journal/index.ts'
 import { paramsOf, usageError, type Visit } from '../access/visit.ts'
-import type { BatchRow, HashedKind, Search } from '../data/port.ts'
+import type { BatchRow, ConsoleData, HashedKind, Search } from '../data/port.ts'
 import type { Page } from './page.ts'
-import { type Field, Form, Id, Pager, Section, table, Time } from './parts.tsx'
+import { Form, Id, Pager, Section, table, Tabs, Time } from './parts.tsx'
 import { BatchLink, isState, Outcomes, recordColumns, states } from './records.tsx'
 
 /** The search for batches and records. The typed id of a learner, an event or a mark is hashed before it becomes part of an address. */
@@ -10,22 +10,36 @@ export const batches: Page = {
   path: '/batches',
   isLive: true,
   show: async (visit, { data }) => {
-    const { query } = visit
+    const { query, scope } = visit
     const search = searchOf(visit)
-    const found = await data.search(search, visit.scope)
-    const hashes = hashedNames.filter((name) => query.has(name))
+    const found = await data.search(search, scope)
+    const { state } = search
+    const rest = Object.fromEntries([...query].filter(([name]) => name !== 'after' && name !== 'state'))
+    const named = labelled.filter((name) => query.has(name))
+    const tabs = recordStates.map((one) => [one, states[one][0]] as const)
     return {
       title: 'Batches',
       json: { search, ...found },
       body: (
         <>
-          <Form visit={visit} id="search" label="Search" fields={fieldsOf(query)} beside={allBatches} />
+          <Form visit={visit} id="search" label="Search" fields={[searchField]} beside={allBatches} />
           <Section title="Found">
-            {hashes.length > 0 && (
+            {named.length > 0 && (
               <p class="soft">
-                Searched: {hashes.map((name) => `${name} with hash ${query.get(name)}`).join(', ')}.
+                Found by{' '}
+                {named
+                  .map((name) => `${labels[name]} ${isHashed(name) ? '(by its hash)' : query.get(name)}`)
+                  .join(' and ')}
+                .
               </p>
             )}
+            <Tabs
+              label="State"
+              name="state"
+              tabs={[[undefined, 'any state'], ...tabs]}
+              current={state}
+              query={rest}
+            />
             {found.kind === 'records' ? foundRecords(found.records) : foundBatches(found.batches)}
           </Section>
           <Pager query={query} next={found.next} />
@@ -33,64 +47,83 @@ export const batches: Page = {
       ),
     }
   },
-  act: async ({ form }, { data }) => {
-    const given = new URLSearchParams()
-    for (const { name } of fieldsOf(form)) {
-      const typed = form.get(name)?.trim() ?? ''
-      if (typed === '') continue
-      const value = isHashed(name) ? await data.hash(name, typed) : typed
-      if (value === undefined)
-        throw usageError(
-          `The id of the ${name} is not a GUID. Nothing was searched. Type the GUID of the ${name}.`,
-        )
-      given.set(name, value)
+  act: async ({ form, scope }, { data }) => {
+    const typed = form.get('text')?.replaceAll('\0', '').trim() ?? ''
+    for (const query of typed === '' ? [{}] : await readingsOf(typed, data)) {
+      const to = `/batches?${new URLSearchParams(query).toString()}`
+      const found = await data.search({ ...toSearch(query), limit: 1 }, scope)
+      const isFound = (found.kind === 'records' ? found.records : found.batches).length > 0
+      if (isFound) return { isDone: true, text: '', to, json: { to } }
     }
-    const to = `/batches?${given.toString()}`
-    return { isDone: true, text: '', to, json: { to } }
+    const text =
+      'Nothing was found. No batch or record has this text as its number, Content-ID, learner, event, external id, batch id, partner or day. A batch can be found a few seconds after its receipt.'
+    return { isDone: false, text, to: '/batches', json: { to: null } }
   },
+}
+
+const searchField = {
+  ...{
+    name: 'text',
+    label: 'Number, Content-ID, learner, event, external id, batch id, partner or day',
+    type: 'search',
+  },
+  more: { required: true },
 }
 
 const allBatches = <a href="/batches">All batches</a>
 
-/** The fields for ids. Only the hashes of these ids are searched. */
+/** The parameters of the page, and their names for people. Only the hashes of the first three are searched. */
+const labels = {
+  learner: 'learner',
+  event: 'event',
+  mark: 'external id',
+  batch: 'number',
+  contentId: 'Content-ID',
+  boundary: 'batch id',
+  partner: 'partner',
+  from: 'receipt from',
+  until: 'receipt before',
+} as const
 const hashedNames = ['learner', 'event', 'mark'] as const satisfies readonly HashedKind[]
 const isHashed = (name: string): name is HashedKind => hashedNames.some((one) => one === name)
+const labelled = Object.keys(labels) as (keyof typeof labels)[]
+const names = [...labelled, 'state', 'after'] as const
 
-/** Returns the fields of the search form. The fields for hashed ids are empty. */
-function fieldsOf(query: URLSearchParams): readonly Field[] {
-  const field = (name: string, label: string, type?: string): Field => ({
-    ...{ name, label, value: query.get(name) ?? '', ...(type !== undefined && { type }) },
-  })
-  const options = recordStates.map((state) => [state, states[state][0]] as const)
-  return [
-    { ...field('state', 'State of a record'), options: [['', 'any'], ...options] },
-    field('batch', 'Batch number'),
-    field('boundary', 'Batch id of the client (boundary)'),
-    field('contentId', 'Content-ID'),
-    ...hashedNames.map((name) => ({ name, label: `Guid of the ${name} (only its hash is used)` })),
-    field('partner', 'Partner'),
-    field('from', 'Received from (UTC)', 'datetime-local'),
-    field('until', 'Received before (UTC)', 'datetime-local'),
-  ]
+type Query = Readonly<Record<string, string>>
+
+/** Returns what a typed text may mean, as parameters of the page: the ids first, then the meanings that several batches share. */
+async function readingsOf(text: string, data: ConsoleData): Promise<readonly Query[]> {
+  const hashed: Query[] = []
+  for (const name of hashedNames) {
+    const hash = await data.hash(name, text)
+    if (hash !== undefined) hashed.push({ [name]: hash })
+  }
+  if (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)))
+    return [{ from: text, until: new Date(Date.parse(text) + DAY_MS).toISOString().slice(0, 10) }]
+  const number = /^\d{1,15}$/.test(text) ? [{ batch: text }] : []
+  // A batch id is often typed without the prefix that its boundary has (service.md 4.2).
+  const boundaries = ['', 'batch_', 'changeset_'].map((prefix) => ({ boundary: prefix + text }))
+  return [...hashed, ...number, { contentId: text }, ...boundaries, { partner: text }]
 }
 
-/** Returns the search that the parameters of the address describe. Throws `ADP_USAGE` if a parameter is not valid. */
-function searchOf({ query }: Visit): Search {
-  const names = [
-    ...hashedNames,
-    'batch',
-    'state',
-    'boundary',
-    'contentId',
-    'partner',
-    'from',
-    'until',
-    'after',
-  ] as const
-  const { batch, state, learner, event, mark, from, until, ...more } = paramsOf(query, names)
+const DAY_MS = 86_400_000
+
+const searchOf = ({ query }: Visit): Search => toSearch(paramsOf(query, names))
+
+/** Returns the search that parameters describe. Throws `ADP_USAGE` if a parameter is not valid. */
+function toSearch({
+  batch,
+  state,
+  learner,
+  event,
+  mark,
+  from,
+  until,
+  ...more
+}: Partial<Record<(typeof names)[number], string | undefined>>): Search {
   if (batch !== undefined && !/^\d{1,15}$/.test(batch))
     throw usageError(
-      'The batch number is not a whole number. Nothing was searched. Type the batch id of the client into its own field.',
+      'The batch number is not a whole number. Nothing was searched. Type it into the search box.',
     )
   if (state !== undefined && !isState(state))
     throw usageError('The state is not known. Nothing was searched. Choose a state from the list.')
@@ -104,11 +137,11 @@ function searchOf({ query }: Visit): Search {
 function hashIn(text: string | undefined): string | undefined {
   if (text === undefined || /^[0-9a-f]{13}$/.test(text)) return text
   throw usageError(
-    'The address contains an id in place of its hash. Nothing was searched. Type the id into the search form.',
+    'The address contains an id in place of its hash. Nothing was searched. Type the id into the search box.',
   )
 }
 
-/** Reads a time as UTC, because the form fields for a time have no time zone. */
+/** Reads a time as UTC unless it has a time zone. */
 function timeIn(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   const ms = Date.parse(/(?:Z|[+-]\d\d:\d\d)$/.test(text) || text.length <= 10 ? text : `${text}Z`)
@@ -128,7 +161,7 @@ const foundBatches = table<BatchRow>('Batches, newest first', 'No batch was foun
   ['Batch id of the client', ({ boundary }) => <Id of={boundary} />],
 ])
 
-const { part, batch, partner, contentId, state, reason, attempts, settled, next, instance } = recordColumns
+const { part, batch, partner, contentId, received, state, cause, act } = recordColumns
 const foundRecords = table('Records, newest first', 'No record was found.', [
-  ...[part, batch, partner, contentId, state, reason, attempts, settled, next, instance],
+  ...[part, batch, partner, contentId, received, state, cause, act],
 ])

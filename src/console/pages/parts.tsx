@@ -204,6 +204,8 @@ interface FormProps {
   readonly id: string
   readonly label: string
   readonly tone?: 'danger' | 'large' | undefined
+  /** The name of the button in the form, if the name says what to do. */
+  readonly name?: string | undefined
   readonly hidden?: Readonly<Record<string, string>>
   readonly fields?: readonly Field[]
   readonly children?: ComponentChildren
@@ -211,7 +213,17 @@ interface FormProps {
 }
 
 /** Shows a form that is posted to the current page, with the CSRF token of the session. */
-export function Form({ visit, id, label, tone, hidden = {}, fields = [], children, beside }: FormProps) {
+export function Form({
+  visit,
+  id,
+  label,
+  tone,
+  name,
+  hidden = {},
+  fields = [],
+  children,
+  beside,
+}: FormProps) {
   const hasFile = fields.some(({ type }) => type === 'file')
   return (
     <form method="post" aria-label={label} class="act" enctype={hasFile ? 'multipart/form-data' : undefined}>
@@ -226,7 +238,9 @@ export function Form({ visit, id, label, tone, hidden = {}, fields = [], childre
         ))}
       </div>
       <p class="row">
-        <button class={tone}>{label}</button>
+        <button class={tone} name={name}>
+          {label}
+        </button>
         {beside}
       </p>
     </form>
@@ -238,7 +252,7 @@ export const Token = ({ visit }: { readonly visit: Visit }) => (
   <input type="hidden" name="csrf" value={visit.signedIn.csrf} />
 )
 
-/** A field of a form: a list of choices if the field has options, and an input otherwise. */
+/** A field of a form: a list of choices if the field has options, and otherwise an input or a `textarea`. */
 export interface Field {
   readonly name: string
   readonly label: string
@@ -261,7 +275,11 @@ function Labelled({ id, label, options, more, ...input }: Field & { readonly id:
     <p class="field">
       {name}
       {options === undefined ? (
-        <input {...own} />
+        input.type === 'textarea' ? (
+          <textarea {...own} rows={8} />
+        ) : (
+          <input {...own} />
+        )
       ) : (
         <select id={id} name={input.name}>
           {options.map(([value, text]) => (

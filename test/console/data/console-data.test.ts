@@ -244,11 +244,17 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     const { journal, engine } = await open(url)
     await fill(journal)
     const letters = await engine.waiting({ kind: 'deadLetters' }, 'all')
-    expect(letters).toMatchObject({ records: [{ batch: 2, position: 0 }], reasons: [{ reason: 'ATT_VAL_2', records: 1 }] }) // prettier-ignore
+    expect(letters).toMatchObject({ records: [{ batch: 2, position: 0 }], reasons: [{ reason: 'ATT_VAL_2', state: 'refused', records: 1 }] }) // prettier-ignore
     const parked = await engine.waiting({ kind: 'parked', reason: 'timeout' }, ['acme'])
     expect(parked).toMatchObject({ records: [{ batch: 2, position: 1 }], next: undefined })
     expect((await engine.waiting({ kind: 'parked', after: '2.1' }, 'all')).records).toEqual([])
     expect((await engine.waiting({ kind: 'parked' }, ['other'])).records).toEqual([])
+    await journal.settle(3, [{ position: 0, state: 'notApplied', answer: '503', reason: 'unavailable', retry: 'resend' }])
+    expect(await engine.waiting({ kind: 'notApplied' }, 'all')).toMatchObject({
+      records: [{ batch: 3, position: 0, retry: 'resend' }],
+      reasons: [{ reason: 'unavailable', state: 'notApplied', records: 1 }],
+    })
+    expect((await engine.waiting({ kind: 'notApplied' }, ['acme'])).reasons).toEqual([])
   })
 
   test('stores the retries and reopenings of a record as its timeline', async (url) => {

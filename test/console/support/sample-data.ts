@@ -166,12 +166,21 @@ export function createSampleData(calls: string[]): ConsoleData {
   return {
     overview: async (_range, scope) => sampleOverview(scope),
     hash: async (_kind, typed) => (/^[0-9a-f-]{36}$/i.test(typed) ? '1a2b3c4d5e6f7' : undefined),
-    search: async ({ partner, contentId }, scope) => {
+    search: async (
+      { batch, boundary, partner, contentId, learner, fromMs = 0, untilMs = Infinity },
+      scope,
+    ) => {
       const rows = batchRows.filter(
-        (row) => inScope(scope, row.partner) && (partner ?? row.partner) === row.partner,
+        (row) =>
+          inScope(scope, row.partner) &&
+          row.receivedMs >= fromMs &&
+          row.receivedMs < untilMs &&
+          (partner ?? row.partner) === row.partner &&
+          (batch ?? row.batch) === row.batch &&
+          (boundary ?? row.boundary) === row.boundary,
       )
-      if (contentId === undefined) return { kind: 'batches', batches: rows, next: undefined }
-      const records = rows.flatMap(recordsOf).filter((record) => record.contentId === contentId)
+      if ((contentId ?? learner) === undefined) return { kind: 'batches', batches: rows, next: undefined }
+      const records = rows.flatMap(recordsOf).filter((one) => (contentId ?? one.contentId) === one.contentId)
       return { kind: 'records', records, next: undefined }
     },
     batch: async (batch, scope) => {
@@ -194,7 +203,9 @@ export function createSampleData(calls: string[]): ConsoleData {
       const reasons = Map.groupBy(records, ({ reason = '' }) => reason)
       return {
         records,
-        reasons: [...reasons].map(([reason, own]) => ({ reason, records: own.length })),
+        reasons: [...reasons].map(([reason, own]) => ({
+          ...{ reason, state: own[0]?.state ?? ('unknown' as const), records: own.length },
+        })),
         next: undefined,
       }
     },

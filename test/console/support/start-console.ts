@@ -1,4 +1,4 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 
 import { request } from 'undici'
@@ -116,8 +116,8 @@ const triedBatch = (file: Buffer): TriedBatch => ({
   isSound: true,
   isBody: true,
   records: [
-    { part: 1, contentId: '1', v3: '{"Qualifier":{"Comment":"late"}}' },
-    { part: 2, contentId: MARKUP, v3: undefined },
+    { part: 1, contentId: '1', v2: '{"Comment":"late"}', v3: '{"Qualifier":{"Comment":"late"}}' },
+    { part: 2, contentId: MARKUP, v2: undefined, v3: undefined },
   ],
   findings: [
     {
@@ -200,16 +200,7 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}, ports:
         return triedBatch(file)
       },
       sandbox: {
-        read: async () => ({
-          effects: [{ seq: 1, face: 'V3', learner: 'learner', event: 'event', externalId: MARKUP }],
-          faults,
-          school: {
-            learners: Array.from({ length: 30 }, () => randomUUID()),
-            events: Array.from({ length: 20 }, () => randomUUID()),
-            codes: [{ id: randomUUID(), code: MARKUP }],
-            ...{ from: '2026-03-02T00:00:00Z', to: '2026-03-16T00:00:00Z' },
-          },
-        }),
+        readFaults: async () => faults,
         setFaults: async (wanted) => {
           calls.push(`set faults ${JSON.stringify(wanted)}`)
           faults = wanted
