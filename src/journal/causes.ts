@@ -1,7 +1,7 @@
 import type { RecordState } from './lifecycle.ts'
 
 /** Why a record is not confirmed, as the end of a sentence, and what the operator does if nothing else settles the record. */
-export interface Cause {
+interface Cause {
   readonly cause: string
   readonly remedy: string
 }

@@ -16,7 +16,7 @@ export type {
   StoredBatch,
   StoredRecord,
 } from './journal.ts'
-export { type Cause, describeCause, formatCause } from './causes.ts'
+export { describeCause, formatCause } from './causes.ts'
 export { openJournalLater } from './late-journal.ts'
 export { ofEachState, recordStates, selectStates, stateCodes, stateColumns } from './lifecycle.ts'
 export { createNoJournal } from './none.ts'
