@@ -41,7 +41,7 @@ export {
 export { ownIdentity } from './process-identity.ts'
 export { openSecret } from './keys.ts'
 export { type JournalTables, readMeta, readSalt } from './schema.ts'
-export { readV2Clients } from './read-clients.ts'
+export { readV2Clients, type V2Client } from './read-clients.ts'
 export { isDue, readBalances, readDeadLetters, settledAmong } from './read-records.ts'
 export {
   createKeyHash,

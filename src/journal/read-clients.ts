@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely'
 import type { JournalTables } from './schema.ts'
 
 /** A client of a partner that wrote through V2, as far back as the journal stores batches. */
-interface V2Client {
+export interface V2Client {
   /** The owner of the batches (decision 007). */
   readonly owner: string
   readonly requests: number

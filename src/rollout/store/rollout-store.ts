@@ -9,6 +9,7 @@ import {
   readLostInstances,
   readV2Clients,
   readSalt,
+  type V2Client,
 } from '../../journal/index.ts'
 import { createEvidenceStore, type EvidenceStore } from '../evidence/evidence-store.ts'
 import { formatSetting, type StageSetting } from '../stage.ts'
@@ -53,7 +54,7 @@ export function createRolloutStore(database: JournalDatabase) {
     noteUnrecorded: (partner: string, agoMs: number) =>
       ask((db) => noteUnrecorded(database, db, partner, agoMs)),
     /** Returns the clients of a partner that wrote through V2, as far back as the journal stores batches. */
-    clients: (partner: string) => ask((db) => readV2Clients(db, partner)),
+    clients: (partner: string): Promise<readonly V2Client[]> => ask((db) => readV2Clients(db, partner)),
     unrecorded: (partner: string) => ask((db) => readUnrecorded(db, partner)),
     /** Returns entries of the audit trail, oldest first. */
     history: (filter: HistoryFilter) => ask((db) => readHistory(db, filter)),
