@@ -17,7 +17,7 @@ export interface StepCondition {
   readonly state: 'pass' | 'fail' | 'waiting'
   /** How far the condition is met, such as `312 of 1,000`. */
   readonly progress: string | undefined
-  /** What is missing, or `undefined` for a condition that is met. */
+  /** The sentence for the operator, or `undefined` for a condition that is met. */
   readonly sentence: string | undefined
 }
 
