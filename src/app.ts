@@ -13,6 +13,7 @@ import {
 } from './app/journal.ts'
 import { batchLimitsOf, createApplyConfig, toPartners } from './app/partners.ts'
 import { createReload, createReloadReport, type Reload } from './app/reload.ts'
+import { createRoutes, describeProxies } from './app/routes.ts'
 import { shareDescriptors, shortageOf } from './app/descriptors.ts'
 import { createStageFile } from './app/stages.ts'
 import { warnOfFailingWrites } from './app/warn-of-failing-writes.ts'
@@ -116,6 +117,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     { config, partners: parts.partners },
     {
       registry: parts.registry,
+      tokenRoute: parts.routes.v3,
       rateLimits: parts.rateLimits,
       journal: async () => (await running)?.journal,
       onApplied: (next) => {
@@ -136,6 +138,8 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   }
   return {
     listen: async () => {
+      // A proxy of the environment that cannot be used must prevent the start.
+      const proxies = describeProxies(config)
       started = await (running ??= open(parts, overrides, () => ready))
       const { server, recovery, keeper, guards, console } = started
       const { tls, host, port: wanted } = config.listen
@@ -148,7 +152,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
         parts.heartbeat.add(...(work?.duties ?? []))
       ready = true
       const url = urlOf({ tls, host, port })
-      events.started({ url })
+      events.started({ url, ...(proxies.length > 0 && { proxies }) })
       return { url, port }
     },
     reload: createReload(apply, report),
@@ -170,14 +174,15 @@ function compose(config: Config, overrides: AppOverrides) {
   const { tracing, acquireMs } = overrides
   const pace = { ...usualPace, ...overrides.slowClients }
   const nowMs = overrides.nowMs ?? Date.now
-  const partners = toPartners(config)
-  const registry = createRegistry(partners)
   const metrics = createMetrics(() => registry.partners().map(({ id }) => id))
   const logger = overrides.logger ?? createLogger(overrides.logLevel ?? 'info', undefined, overrides.worker)
   const events = warnOfFailingWrites(
     createEvents(logger, metrics.instruments, tracing?.addEvent),
     backgroundClock,
   )
+  const routes = createRoutes(config, events)
+  const partners = toPartners(config, routes.v3)
+  const registry = createRegistry(partners)
   const heartbeat = createHeartbeat(backgroundClock, events.workFailed)
   const slicing = createSlicing()
 
@@ -203,6 +208,7 @@ function compose(config: Config, overrides: AppOverrides) {
     baseUrl: v3.baseUrl,
     connections: v3.connections,
     timeouts: v3.timeouts,
+    route: routes.v3,
     nowMs,
     clock: systemClock,
     onCall: metrics.called,
@@ -223,7 +229,7 @@ function compose(config: Config, overrides: AppOverrides) {
       events.ownCredentialsDenied({ partner, what })
     },
   })
-  const forwarding = { config, accepted, byteBudget, metrics, events, nowMs, tracing, acquireMs }
+  const forwarding = { config, routes, accepted, byteBudget, metrics, events, nowMs, tracing, acquireMs }
   const { passThrough, relays, v2Reader } = createForwarding(forwarding)
 
   const background = createBackgroundWork({
@@ -286,7 +292,7 @@ function compose(config: Config, overrides: AppOverrides) {
     relay: relays,
   })
   return {
-    ...{ config, nowMs, metrics, events, partners, registry, rateLimits, pace },
+    ...{ config, routes, nowMs, metrics, events, partners, registry, rateLimits, pace },
     leaseMs: overrides.leaseMs ?? LEASE_MS,
     ...{ stores, evidence, seen, heartbeat, background, exchange, reads },
     upstreams: [relays, v2Reader, passThrough, client, reader],

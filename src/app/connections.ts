@@ -13,6 +13,7 @@ import { createRelays } from '../proxy/forwarder.ts'
 import { createPassThrough } from '../proxy/pass-through.ts'
 import type { ProxyApp } from '../proxy/router.ts'
 import { createReaderConnections, createWholeReader, type Refusal } from '../upstream/index.ts'
+import type { createRoutes } from './routes.ts'
 
 /**
  * The idle timeout of a client connection. It is longer than the idle timeout of common load balancers. Otherwise a load balancer could
@@ -96,6 +97,7 @@ export function countRefusals(
 /** Creates the parts that forward requests: the pass-through to V3, the relays to V2, and a reader of the marks in V2. */
 export function createForwarding(parts: {
   readonly config: Config
+  readonly routes: ReturnType<typeof createRoutes>
   readonly accepted: AcceptedCredentials
   readonly byteBudget: ReturnType<typeof createByteBudget>
   readonly metrics: Pick<Metrics, 'shareRefused' | 'called' | 'relayed'>
@@ -104,7 +106,7 @@ export function createForwarding(parts: {
   readonly tracing: Tracing | undefined
   readonly acquireMs: number | undefined
 }) {
-  const { config, accepted, byteBudget, metrics, events, nowMs, tracing, acquireMs } = parts
+  const { config, routes, accepted, byteBudget, metrics, events, nowMs, tracing, acquireMs } = parts
   const { v3, v2 } = config.upstreams
   const shared = { byteBudget, acquireMs, clock: systemClock, events, uploads: new WeakMap() }
   const passThrough = createPassThrough({
@@ -112,6 +114,7 @@ export function createForwarding(parts: {
     accepted,
     nowMs,
     baseUrl: v3.baseUrl,
+    route: routes.v3,
     allow: config.passThrough.allow,
     rewriteLinks: config.passThrough.rewriteLinks,
     connections: v3.connections,
@@ -125,6 +128,7 @@ export function createForwarding(parts: {
   })
   const relays = createRelays({
     ...shared,
+    route: routes.v2,
     connections: V2_CONNECTIONS,
     timeouts: { ...(v2 ?? v3).timeouts, bodyMs: v3.timeouts.bodyMs },
     onCall: ({ isRead, ...call }) => metrics.relayed({ kind: isRead ? 'read' : 'write', ...call }),
@@ -133,7 +137,7 @@ export function createForwarding(parts: {
     onRefusal: countRefusals(metrics, 'relay'),
   })
   const v2Reader = createWholeReader(
-    createReaderConnections(V2_CONNECTIONS, (v2 ?? v3).timeouts),
+    createReaderConnections(V2_CONNECTIONS, (v2 ?? v3).timeouts, routes.v2),
     MAX_PAGE_BYTES,
   )
   return { passThrough, relays, v2Reader }

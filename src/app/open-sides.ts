@@ -14,10 +14,10 @@ import {
   type RateLimit,
   type RateLimits,
   soleQueue,
-  type UpstreamTimeouts,
 } from '../upstream/index.ts'
 import { createV3Reader, type V3Credentials, type V3Reader } from '../v3/index.ts'
 import { callsPerSecondOf, ownRateOf, toPartner, toTokenSource } from './partners.ts'
+import { createRoutes } from './routes.ts'
 
 /** The number of connections to one side. A comparison run reads one window while it compares the previous window. */
 const CONNECTIONS = 4
@@ -38,16 +38,19 @@ interface SidesOptions {
 export function openSides(options: SidesOptions) {
   const { config, v2, v2Credentials } = options
   const { upstreams } = config
+  const routes = createRoutes(config)
   const rate = callsPerSecondOf(config)(options.partner)
-  const own = toPartner(options.partner, rate, toTokenSource(options.partner.v3.auth), config)
+  const own = toPartner(options.partner, rate, toTokenSource(options.partner.v3.auth, routes.v3), config)
   // A comparison run compares rows, so the envelope of a page is not wanted.
   const partner: Partner = { ...own, dataEnvelope: false }
   const limits = createRateLimits(systemClock)
   const authorise = async (): Promise<Authorisation> =>
     expectAuthorised(await authoriseWithout(partner, limits, options.v3Credentials))
   const readers: V3Reader[] = []
-  const open = (baseUrl: URL, below: string, timeouts: UpstreamTimeouts, wholePages: boolean): V3Reader => {
-    const where = { baseUrl, below, timeouts, wholePages }
+  const v2Timeouts = { ...(upstreams.v2 ?? upstreams.v3).timeouts, bodyMs: upstreams.v3.timeouts.bodyMs }
+  const open = (baseUrl: URL, below: string, side: 'v2' | 'v3', wholePages: boolean): V3Reader => {
+    const timeouts = side === 'v2' ? v2Timeouts : upstreams.v3.timeouts
+    const where = { baseUrl, below, timeouts, route: routes[side], wholePages }
     const reader = createV3Reader({
       ...where,
       connections: CONNECTIONS,
@@ -63,15 +66,14 @@ export function openSides(options: SidesOptions) {
       const { credentials, renew, rateLimit } = await authorise()
       return openSession(reader, credentials, rateLimit, signal, renew)
     }
-  const v2Timeouts = { ...(upstreams.v2 ?? upstreams.v3).timeouts, bodyMs: upstreams.v3.timeouts.bodyMs }
   const v2Limit = v2LimitOf(options, rate, limits)
   const v2Session =
     (reader: V3Reader): OpenSession =>
     (signal) =>
       Promise.resolve(openSession(reader, v2Credentials, v2Limit, signal, undefined))
-  const { baseUrl, timeouts } = upstreams.v3
-  const v3Reader = open(baseUrl, '/Attendance/V3/', timeouts, false)
-  const v3Documents = v3Session(open(baseUrl, '/V3/', timeouts, true))
+  const { baseUrl } = upstreams.v3
+  const v3Reader = open(baseUrl, '/Attendance/V3/', 'v3', false)
+  const v3Documents = v3Session(open(baseUrl, '/V3/', 'v3', true))
   const context = {
     planner: createReadPlanner(Date.now),
     codes: createUnmarkedCodes(systemClock, {
@@ -85,11 +87,11 @@ export function openSides(options: SidesOptions) {
   const adapter = createAdapterSide(context, authorise, v3Session(v3Reader), registrations)
   return {
     marks: {
-      v2: createUpstreamSide(v2Session(open(v2, '/V2/Attendance/', v2Timeouts, true)), 'AttendanceRecords'),
+      v2: createUpstreamSide(v2Session(open(v2, '/V2/Attendance/', 'v2', true)), 'AttendanceRecords'),
       v3: adapter.marks,
     },
     registrations: {
-      v2: createUpstreamSide(v2Session(open(v2, '/V2/', v2Timeouts, true)), 'LearnerRegistations'),
+      v2: createUpstreamSide(v2Session(open(v2, '/V2/', 'v2', true)), 'LearnerRegistations'),
       v3: registrations,
     },
     adapter,

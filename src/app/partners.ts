@@ -16,7 +16,13 @@ import type { Partner } from '../partners/partner.ts'
 import type { PartnerRegistry } from '../partners/registry.ts'
 import type { StageSetting } from '../rollout/stage.ts'
 import type { RecordMapping } from '../translate/index.ts'
-import { createTokenSource, fetchToken, type RateLimits, type TokenSource } from '../upstream/index.ts'
+import {
+  createTokenSource,
+  fetchToken,
+  type RateLimits,
+  type TokenSource,
+  type UpstreamRoute,
+} from '../upstream/index.ts'
 import { type BatchLimits, defaultBatchLimits } from '../v2/index.ts'
 import type { ApplyConfig } from './reload.ts'
 
@@ -26,7 +32,11 @@ interface ConfiguredPartners {
 }
 
 /** Creates the partners of a configuration. Reuses partners of `before` whose settings are unchanged, and tokens likewise. */
-export function toPartners(config: Config, before?: ConfiguredPartners): readonly Partner[] {
+export function toPartners(
+  config: Config,
+  tokenRoute?: UpstreamRoute,
+  before?: ConfiguredPartners,
+): readonly Partner[] {
   const rateOf = callsPerSecondOf(config)
   const known = new Map(
     before?.config.partners.flatMap((own, index) => {
@@ -37,11 +47,16 @@ export function toPartners(config: Config, before?: ConfiguredPartners): readonl
   return config.partners.map((own) => {
     const rate = rateOf(own)
     const old = known.get(own.id)
-    if (old === undefined) return toPartner(own, rate, toTokenSource(own.v3.auth), config)
+    if (old === undefined) return toPartner(own, rate, toTokenSource(own.v3.auth, tokenRoute), config)
     const isSame = rate === old.partner.callsPerSecond && changedPaths(old.own, own).length === 0
     if (isSame) return old.partner
     const keepsTokens = changedPaths(old.own.v3.auth, own.v3.auth).length === 0
-    return toPartner(own, rate, keepsTokens ? old.partner.tokens : toTokenSource(own.v3.auth), config)
+    return toPartner(
+      own,
+      rate,
+      keepsTokens ? old.partner.tokens : toTokenSource(own.v3.auth, tokenRoute),
+      config,
+    )
   })
 }
 
@@ -120,7 +135,10 @@ function toMatch(match: PartnerConfig['match']): Partner['match'] {
 }
 
 /** Creates the source of a partner's tokens, or returns `undefined` for a partner without client credentials. */
-export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | undefined {
+export function toTokenSource(
+  auth: PartnerConfig['v3']['auth'],
+  route?: UpstreamRoute,
+): TokenSource | undefined {
   const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = auth
   if (mode !== 'clientCredentials' || tokenUrl === undefined || clientId === undefined) return undefined
   if (clientSecret === undefined || scope === undefined) return undefined
@@ -131,7 +149,7 @@ export function toTokenSource(auth: PartnerConfig['v3']['auth']): TokenSource | 
     scope,
     organisation,
   }
-  return createTokenSource({ fetch: () => fetchToken(client), nowMs: () => systemClock.nowMs() })
+  return createTokenSource({ fetch: () => fetchToken(client, route), nowMs: () => systemClock.nowMs() })
 }
 
 export const batchLimitsOf = ({ limits }: Pick<Config, 'limits'>): BatchLimits => ({
@@ -179,6 +197,8 @@ export function callsPerSecondOf({
 interface ReloadedParts {
   readonly registry: Pick<PartnerRegistry, 'replace'>
   readonly rateLimits: Pick<RateLimits, 'forgetRates'>
+  /** The way to the token endpoints. A reload does not change the upstreams. */
+  readonly tokenRoute: UpstreamRoute
   /** Resolves with the open journal, or with `undefined` if the adapter was not started. */
   readonly journal: () => Promise<Pick<Journal, 'unsettled'> | undefined>
   readonly onApplied: (config: Config) => void
@@ -187,14 +207,14 @@ interface ReloadedParts {
 /** Creates the function that applies a new configuration in this process. `first` is the configuration with which the process started. */
 export function createApplyConfig(
   first: ConfiguredPartners,
-  { registry, rateLimits, journal, onApplied }: ReloadedParts,
+  { registry, tokenRoute, rateLimits, journal, onApplied }: ReloadedParts,
 ): ApplyConfig {
   let current = first
   return async (next) => {
     const opened = await journal()
     const { config, changes } = planReload(current.config, next)
     if (opened !== undefined) await checkPartnerChanges(current.config, config, opened)
-    const partners = toPartners(config, current)
+    const partners = toPartners(config, tokenRoute, current)
     // The new configuration is now applied as a whole, because no later step can fail.
     registry.replace(partners)
     // The rate limits are reset, because a rate limit otherwise keeps the lowest rate that its key ever had.

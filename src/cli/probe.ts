@@ -1,6 +1,9 @@
-import { get as getHttp } from 'node:http'
+import { get as getHttp, type IncomingMessage } from 'node:http'
 import { get as getHttps } from 'node:https'
 import { TLSSocket } from 'node:tls'
+
+import { createConnectionFor } from '../app/routes.ts'
+import type { Config } from '../config/index.ts'
 
 interface ProbeResult {
   readonly status: number
@@ -8,26 +11,47 @@ interface ProbeResult {
   readonly aheadMs: number | undefined
   /** The time at which the certificate expires, or `undefined` without TLS. */
   readonly certificateEndMs: number | undefined
+  /** What the reply says about the client certificate, or `undefined` if the reply does not mention it. */
+  readonly certificateFault: 'required' | 'refused' | undefined
 }
 
 const TIMEOUT_MS = 5_000
 
-/** Calls an address without credentials. Rejects with an error that has a `code` if the server cannot be reached. */
-export function probe(url: URL): Promise<ProbeResult> {
+/** Calls an address on the way to an upstream, without credentials. Rejects with an error that has a `code` if the server cannot be reached. */
+export async function probe(
+  url: URL,
+  config: Pick<Config, 'upstreams'>,
+  side: 'v2' | 'v3',
+): Promise<ProbeResult> {
   const get = url.protocol === 'https:' ? getHttps : getHttp
-  return new Promise((resolve, reject) => {
-    const startMs = Date.now()
-    get(url, { agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) }, (reply) => {
-      const { socket, headers, statusCode = 0 } = reply
-      const dateMs = Date.parse(headers.date ?? '')
-      resolve({
-        status: statusCode,
-        // The Date field has no fraction of a second, so the server is half a second later on average.
-        aheadMs: Number.isNaN(dateMs) ? undefined : dateMs + 500 - (startMs + Date.now()) / 2,
-        certificateEndMs:
-          socket instanceof TLSSocket ? Date.parse(socket.getPeerCertificate().valid_to) : undefined,
-      })
-      reply.destroy()
-    }).on('error', reject)
+  const createConnection = createConnectionFor(config, side, url, TIMEOUT_MS)
+  const startMs = Date.now()
+  const reply = await new Promise<IncomingMessage>((resolve, reject) => {
+    get(url, { createConnection, signal: AbortSignal.timeout(TIMEOUT_MS) }, resolve).on('error', reject)
   })
+  const { socket, headers, statusCode: status = 0 } = reply
+  const dateMs = Date.parse(headers.date ?? '')
+  const certificateEndMs =
+    socket instanceof TLSSocket ? Date.parse(socket.getPeerCertificate().valid_to) : undefined
+  const answeredMs = Date.now()
+  const text = status === 400 ? await readStart(reply) : ''
+  reply.destroy()
+  return {
+    status,
+    certificateEndMs,
+    // The Date field has no fraction of a second, so the server is half a second later on average.
+    aheadMs: Number.isNaN(dateMs) ? undefined : dateMs + 500 - (startMs + answeredMs) / 2,
+    certificateFault: certificateFaults.find(([, pattern]) => pattern.test(text))?.[0],
+  }
+}
+
+/** The texts of nginx and of gateways that are built on nginx, which complete the TLS handshake and then answer 400. */
+const certificateFaults = [
+  ['required', /no required ssl certificate/i],
+  ['refused', /ssl certificate error/i],
+] as const
+
+async function readStart(reply: IncomingMessage): Promise<string> {
+  for await (const chunk of reply as AsyncIterable<Buffer>) return chunk.toString()
+  return ''
 }

@@ -31,6 +31,12 @@ export function readEnvironment() {
     logLevel: read('MARKBRIDGE_LOG_LEVEL'),
     /** The URL of the trace collector, which switches tracing on. OpenTelemetry reads this variable and its other variables itself. */
     otlpEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT') ?? read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'),
+    /** The outbound proxies by the scheme of the address, and the hosts without a proxy. As in curl, names in lower case take precedence. */
+    proxies: {
+      https: read('https_proxy') ?? read('HTTPS_PROXY'),
+      http: read('http_proxy') ?? read('HTTP_PROXY'),
+      no: read('no_proxy') ?? read('NO_PROXY'),
+    },
     /** The credentials that `send` and `compare run` use. */
     subscriptionKey: read('MARKBRIDGE_SUBSCRIPTION_KEY'),
     token: read('MARKBRIDGE_TOKEN'),

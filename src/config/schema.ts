@@ -4,7 +4,7 @@ import { parseAddressRange } from '../http/address.ts'
 import { journalSchema } from './journal-schema.ts'
 import { partnerSchema } from './partner-schema.ts'
 import { Secret } from './secret.ts'
-import { listenerTlsSchema } from './tls-schema.ts'
+import { listenerTlsSchema, proxySchema, upstreamTlsSchema } from './tls-schema.ts'
 import { bytes, httpUrl, key, ms, timeWithin } from './values.ts'
 
 const DAY_MS = 86_400_000
@@ -210,11 +210,19 @@ const connectMs = key('Timeout for opening a connection.', ms.prefault('5s'))
 const headersMsOf = (time: string) =>
   key('Timeout from the end of a request to the head of its reply.', ms.prefault(time))
 
+const proxy = key(
+  'Address of an HTTP proxy for connections to this service, such as http://proxy.example:3128. It may contain a user and a password. Default: HTTPS_PROXY or HTTP_PROXY of the environment, except for loopback addresses and the hosts in NO_PROXY.',
+  proxySchema.optional(),
+)
+const tls = key('Certificates for https to this service.', upstreamTlsSchema.optional())
+
 const upstreams = z.strictObject({
   v3: key(
-    'The V3 interface of the service.',
+    'The V3 interface of the service. Tokens are requested over the same proxy and with the same certificates.',
     z.strictObject({
       baseUrl: key('Base URL of V3: http or https, without user, query or fragment.', httpUrl),
+      proxy,
+      tls,
       connections: key('Maximum number of connections to V3.', z.int().min(1).max(1024).default(32)),
       timeouts: key(
         'Timeouts of calls to V3.',
@@ -234,6 +242,8 @@ const upstreams = z.strictObject({
     z
       .strictObject({
         baseUrl: key('Base URL of V2: http or https, without user, query or fragment.', httpUrl),
+        proxy,
+        tls,
         timeouts: key(
           'Timeouts of calls to V2.',
           z

@@ -3,7 +3,8 @@ import { createSecureContext, type SecureContextOptions } from 'node:tls'
 
 import * as z from 'zod'
 
-import type { Secret } from './secret.ts'
+import { hasWholeHost } from '../http/address.ts'
+import { Secret } from './secret.ts'
 import { key, secret } from './values.ts'
 
 const certificate = secret.refine(
@@ -15,6 +16,8 @@ const privateKey = secret.refine(
   'must be a private key in PEM form, without a passphrase',
 )
 
+const NOT_THE_KEY = 'is not the key of the certificate in cert'
+
 /** The certificate and the key of a listener. */
 export const listenerTlsSchema = z
   .strictObject({
@@ -24,7 +27,45 @@ export const listenerTlsSchema = z
     ),
     key: key('Private key of the certificate, in PEM form and without a passphrase.', privateKey),
   })
-  .refine(belongTogether, { path: ['key'], message: 'is not the key of the certificate in cert' })
+  .refine(belongTogether, { path: ['key'], message: NOT_THE_KEY })
+
+const authorities = secret.refine(
+  (own) => !own.isRead || (own.reveal().startsWith('-----BEGIN CERTIFICATE') && loads({ ca: own.reveal() })),
+  'must be one or more certificates in PEM form',
+)
+
+/** The authorities that an upstream's certificate may come from, and the client certificate for the upstream. */
+export const upstreamTlsSchema = z
+  .strictObject({
+    ca: key(
+      'Certificates in PEM form of authorities that are trusted in addition to the authorities of Node.js.',
+      authorities.optional(),
+    ),
+    cert: key(
+      'Client certificate in PEM form, for a service that requires one. It needs key.',
+      certificate.optional(),
+    ),
+    key: key(
+      'Private key of the client certificate, in PEM form and without a passphrase.',
+      privateKey.optional(),
+    ),
+  })
+  .refine(({ cert, key: own }) => (cert === undefined) === (own === undefined), {
+    path: ['cert'],
+    message: 'requires key, and key requires cert',
+  })
+  .refine(belongTogether, { path: ['key'], message: NOT_THE_KEY })
+
+const PROXY = 'must be http://<host>:<port>, or { env: NAME } or { file: path } with such an address'
+
+/** The address of an outbound proxy. It becomes a secret, because it may contain a password. */
+export const proxySchema = z
+  .union([z.string().meta({ pattern: '^[Hh][Tt][Tt][Pp]://.+$' }), secret], PROXY)
+  .transform((address) => (typeof address === 'string' ? new Secret(address) : address))
+  .refine(
+    (own) => !own.isRead || isProxy(own.reveal()),
+    `${PROXY}. Characters such as / @ : ? # and % in its user or password have to be percent-encoded`,
+  )
 
 export type ListenerTls = z.infer<typeof listenerTlsSchema>
 
@@ -41,9 +82,19 @@ export function expiryOf(cert: Secret): number {
 }
 
 /** Returns false if both texts are valid, but the key belongs to another certificate. */
-function belongTogether({ cert, key: own }: { readonly cert: Secret; readonly key: Secret }): boolean {
-  const pair = { cert: cert.reveal(), key: own.reveal() }
-  return loads(pair) || !loads({ cert: pair.cert }) || !loads({ key: pair.key })
+function belongTogether(own: {
+  readonly cert?: Secret | undefined
+  readonly key?: Secret | undefined
+}): boolean {
+  const [cert, privateKeyText] = [own.cert?.reveal(), own.key?.reveal()]
+  const pair = { cert, key: privateKeyText }
+  return loads(pair) || !loads({ cert }) || !loads({ key: privateKeyText })
+}
+
+function isProxy(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const url = new URL(text)
+  return url.protocol === 'http:' && url.pathname === '/' && url.search === '' && hasWholeHost(url)
 }
 
 function loads(options: SecureContextOptions): boolean {

@@ -225,6 +225,8 @@ export function createEvents(
     relayFailed: event('warn', 'relay failed', counter('relay_failures_total', 'Requests to V2 without a complete reply.', { reason: ['unreachable', 'lost', 'brokenReply'] })), // prettier-ignore
     /** The adapter sent a write to V2 that is not in the journal, because the journal did not answer in time. */
     relayedUnrecorded: event('warn', 'relayed unrecorded', counter('stage_unrecorded_total', 'Writes that were relayed to V2 without a record in the journal.', { partner })), // prettier-ignore
+    /** An outbound proxy did not open a connection, so the request was not sent. `code` is `PROXY_<status>` or the code of a lost connection. */
+    proxyFailed: event<{ readonly upstream: 'v2' | 'v3'; readonly proxy: string; readonly code: string }>('warn', 'outbound proxy failed', counter('proxy_failures_total', 'Connections that an outbound proxy did not open.', { upstream: ['v2', 'v3'] })), // prettier-ignore
     /** Reported for the first failed write of a partner, and then once a minute while writes fail. */
     writesFailing: event<WritesFailing>('warn', 'writes fail on V3'),
 
@@ -263,7 +265,8 @@ export function createEvents(
     internalError: event<{ readonly errorName: string; readonly stack: readonly string[] }>('error', 'internal error', counter('internal_errors_total', 'Unexpected errors.', {})), // prettier-ignore
     /** The drain time of a shutdown ended, and `requests` connections were closed before their replies were read. */
     drainExpired: event<{ readonly requests: number }>('warn', 'connections closed before their replies were read'), // prettier-ignore
-    started: event<{ readonly url: string }>('info', 'started'),
+    /** The adapter accepts requests. `proxies` lists the outbound proxies without their credentials, if there are any. */
+    started: event<{ readonly url: string; readonly proxies?: readonly string[] }>('info', 'started'),
     /** A new configuration is in use. The event has the ids of partners, and the paths of keys that take effect at the next start. */
     configReloaded: event<{
       readonly revision: number

@@ -16,6 +16,7 @@ import {
   type ReplyHead,
   type ReplySink,
   StreamCall,
+  type UpstreamRoute,
   type UpstreamTimeouts,
 } from '../upstream/index.ts'
 import type { V3Credentials } from '../v3/index.ts'
@@ -96,6 +97,7 @@ export interface ForwarderOptions {
   readonly baseUrl: URL
   readonly connections: number
   readonly timeouts: UpstreamTimeouts & { readonly bodyMs: number }
+  readonly route?: UpstreamRoute | undefined
   readonly acquireMs?: number | undefined
   readonly outcomeUnknown: UnknownOutcome
   /**
@@ -132,7 +134,7 @@ export function createForwarder(options: ForwarderOptions) {
   const basePath = baseUrl.pathname.replace(/\/$/, '')
   const target = `${baseUrl.origin}${basePath}`
   const connections = createConnections(baseUrl.origin, options)
-  const streams = createStreamProxy(baseUrl, options.timeouts, clock)
+  const streams = createStreamProxy(baseUrl, options.timeouts, options.route)
   return {
     /** Forwards one request and answers it. Rejects before anything is sent if the call budget or the share of memory is used up. */
     forward: async (

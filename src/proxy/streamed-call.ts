@@ -5,7 +5,13 @@ import { createProxyMiddleware, proxyEventsPlugin } from 'http-proxy-middleware'
 
 import type { Clock } from '../clock.ts'
 import { isFramed } from '../http/body.ts'
-import { ReplyFields, type ReplySink, type UpstreamTimeouts } from '../upstream/index.ts'
+import {
+  createConnectionTo,
+  ReplyFields,
+  type ReplySink,
+  type UpstreamRoute,
+  type UpstreamTimeouts,
+} from '../upstream/index.ts'
 
 /** The property of a request in which the hooks of the library find its call. A map took a third of the time for garbage collection. */
 const CALL = Symbol('call')
@@ -15,8 +21,8 @@ type CarryingRequest = IncomingMessage & { [CALL]?: StreamedCall | undefined }
 const IDLE_MS = 4_000
 
 /** Creates a proxy over http-proxy-middleware. The library opens a connection whenever none is idle, so the caller must limit the calls. */
-export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts, clock: Clock) {
-  const agent = createAgent(baseUrl.protocol === 'https:', connectMs, clock)
+export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts, route?: UpstreamRoute) {
+  const agent = createAgent(baseUrl, connectMs, route)
   const fail = (cause: Error, request: CarryingRequest): void => request[CALL]?.abort(cause)
   const middleware = createProxyMiddleware<CarryingRequest>({
     target: baseUrl,
@@ -58,28 +64,10 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
 }
 
 /** Creates an agent that provides connections only once they are open, so that `proxyReq` runs immediately before the first byte. */
-function createAgent(isSecure: boolean, connectMs: number, clock: Clock): HttpAgent {
+function createAgent(baseUrl: URL, connectMs: number, route: UpstreamRoute | undefined): HttpAgent {
   const options = { keepAlive: true, timeout: IDLE_MS }
-  const agent = isSecure ? new HttpsAgent(options) : new HttpAgent(options)
-  const open = agent.createConnection.bind(agent)
-  agent.createConnection = (target, done) => {
-    const socket = open(target)
-    if (!socket) return socket
-    const onError = (cause: Error): void => {
-      cancel()
-      done?.(cause, socket)
-    }
-    const cancel = clock.after(connectMs, () => {
-      socket.destroy(lost('The connection was not opened in time.'))
-    })
-    socket.once('error', onError).once(isSecure ? 'secureConnect' : 'connect', () => {
-      cancel()
-      socket.off('error', onError)
-      done?.(null, socket)
-    })
-    return undefined
-  }
-  return agent
+  const agent = baseUrl.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options)
+  return Object.assign(agent, { createConnection: createConnectionTo(baseUrl, connectMs, route) })
 }
 
 interface StreamedCallOptions {

@@ -2,6 +2,7 @@ import * as z from 'zod'
 
 import { AdapterError } from '../errors.ts'
 import { fetchJson } from './fetch-whole.ts'
+import type { UpstreamRoute } from './route.ts'
 
 /** The client credentials of one school and application at the token endpoint (service-facts 11). */
 interface ClientCredentials {
@@ -44,7 +45,7 @@ const refusal = z.object({
  * `ADP_V3_CREDENTIALS` if it rejects the client, and `ADP_UPSTREAM_PROTOCOL` if the reply has no token. The errors contain no secret and no
  * text of the endpoint.
  */
-export async function fetchToken(client: ClientCredentials): Promise<IssuedToken> {
+export async function fetchToken(client: ClientCredentials, route?: UpstreamRoute): Promise<IssuedToken> {
   const form = new URLSearchParams({
     grant_type: 'client_credentials',
     client_id: client.clientId,
@@ -54,12 +55,14 @@ export async function fetchToken(client: ClientCredentials): Promise<IssuedToken
   })
   const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' }
   const request = { method: 'POST', headers, body: form.toString() } as const
-  const { status, json } = await fetchJson(client.tokenUrl, request, TIMEOUT_MS).catch((cause: unknown) => {
-    throw unavailable(
-      'The token endpoint of this partner cannot be reached, so the adapter has no token for V3. Nothing was applied. Try again later.',
-      cause,
-    )
-  })
+  const { status, json } = await fetchJson(client.tokenUrl, request, TIMEOUT_MS, route).catch(
+    (cause: unknown) => {
+      throw unavailable(
+        'The token endpoint of this partner cannot be reached, so the adapter has no token for V3. Nothing was applied. Try again later.',
+        cause,
+      )
+    },
+  )
   if (status === 429 || status >= 500) {
     throw unavailable(
       `The token endpoint of this partner answered ${status}, so the adapter has no token for V3. Nothing was applied. Try again later.`,

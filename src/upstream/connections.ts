@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net'
 
-import { buildConnector, Client, type Dispatcher, errors } from 'undici'
+import { Client, type Dispatcher, errors } from 'undici'
 
 import type { Clock } from '../clock.ts'
 import { createQuota, FairQueue, type QueueKey, type Refusal, soleQueue } from './fair-queue.ts'
+import { createConnector, type UpstreamRoute } from './route.ts'
 import { skipContinue } from './skip-continue.ts'
 
 /** A call that was sent to the upstream, reported once its status line has arrived or the call has failed. */
@@ -36,9 +37,10 @@ const ACQUIRE_MS = 10_000
  */
 export function toClientOptions(
   { connectMs, headersMs, bodyMs = BODY_MS }: UpstreamTimeouts,
+  route?: UpstreamRoute,
   onOpened?: (socket: Socket) => void,
 ): Client.Options {
-  const connect = buildConnector({ allowH2: false, timeout: connectMs })
+  const connect = createConnector(connectMs, route)
   return {
     pipelining: 1,
     allowH2: false,
@@ -91,6 +93,8 @@ export interface Connections {
 interface ConnectionsOptions {
   readonly connections: number
   readonly timeouts: UpstreamTimeouts
+  /** The way to the upstream. Default: direct connections. */
+  readonly route?: UpstreamRoute | undefined
   readonly clock: Clock
   /** Maximum wait in milliseconds of a request that has `waitMs`. Default: 10,000. */
   readonly acquireMs?: number | undefined
@@ -109,7 +113,7 @@ export interface Connection {
   readonly wasReset: () => boolean
 }
 
-export type OpenConnection = (origin: string, timeouts: UpstreamTimeouts) => Connection
+export type OpenConnection = (origin: string, timeouts: UpstreamTimeouts, route?: UpstreamRoute) => Connection
 
 /**
  * Creates the connections, each of which is opened on first use. They replace undici's `Pool`, which gives a connection its next request
@@ -121,6 +125,7 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
   const {
     connections,
     timeouts,
+    route,
     clock,
     acquireMs = ACQUIRE_MS,
     onRefusal,
@@ -131,7 +136,7 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
   const quota = createQuota(connections)
   const queue = new FairQueue(quota, clock, MAX_WAITING)
   const addConnection = (): Connection => {
-    const connection = connect(origin, timeouts)
+    const connection = connect(origin, timeouts, route)
     all.push(connection)
     return connection
   }
@@ -195,11 +200,11 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
   }
 }
 
-function openConnection(origin: string, timeouts: UpstreamTimeouts): Connection {
+const openConnection: OpenConnection = (origin, timeouts, route) => {
   let socket: Socket | undefined
   const client = new Client(
     origin,
-    toClientOptions(timeouts, (opened) => (socket = opened)),
+    toClientOptions(timeouts, route, (opened) => (socket = opened)),
   )
   return { client, wasReset: () => (socket?.errored ?? null) !== null }
 }

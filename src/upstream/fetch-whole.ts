@@ -4,6 +4,7 @@ import { Pieces } from '../http/body.ts'
 import { toClientOptions, type UpstreamTimeouts } from './connections.ts'
 import { ReplyFields } from './reply-fields.ts'
 import { MAX_RECORD_NODES, parseJson } from './reply-json.ts'
+import type { UpstreamRoute } from './route.ts'
 
 const MAX_JSON_BYTES = 1_048_576
 
@@ -51,8 +52,9 @@ export async function fetchJson(
   url: URL,
   options: WholeRequest,
   timeoutMs: number,
+  route?: UpstreamRoute,
 ): Promise<{ readonly status: number; readonly json: unknown }> {
-  const agent = new Agent(toClientOptions({ connectMs: timeoutMs, headersMs: timeoutMs }))
+  const agent = new Agent(toClientOptions({ connectMs: timeoutMs, headersMs: timeoutMs }, route))
   try {
     const { status, body } = await fetchWhole(agent, url, options, timeoutMs, MAX_JSON_BYTES)
     return { status, json: parseJson(body?.toString('utf8') ?? '', MAX_RECORD_NODES) }
@@ -72,8 +74,11 @@ export interface WholeReader {
 }
 
 /** Creates a dispatcher that opens at most `connections` connections to each address. */
-export const createReaderConnections = (connections: number, timeouts: UpstreamTimeouts): Dispatcher =>
-  new Agent({ connections, ...toClientOptions(timeouts) })
+export const createReaderConnections = (
+  connections: number,
+  timeouts: UpstreamTimeouts,
+  route?: UpstreamRoute,
+): Dispatcher => new Agent({ connections, ...toClientOptions(timeouts, route) })
 
 /** Creates a reader over `dispatcher`. Closing the reader also closes the dispatcher. */
 export function createWholeReader(dispatcher: Dispatcher, maxBytes: number): WholeReader {

@@ -34,5 +34,6 @@ export {
   type RateLimits,
   type RateSlots,
 } from './rate-limit.ts'
+export { createConnectionTo, type UpstreamRoute } from './route.ts'
 export { ReplyFields } from './reply-fields.ts'
 export { countNodes, MAX_NODES_AT_ONCE, MAX_PAGE_NODES, MAX_RECORD_NODES, parseJson } from './reply-json.ts'

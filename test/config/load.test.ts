@@ -289,9 +289,20 @@ describe('secrets of the configuration', () => {
 it('readEnvironment reads the environment variables, and treats an empty variable as unset', () => {
   vi.stubEnv('MARKBRIDGE_LOG_LEVEL', 'warn')
   vi.stubEnv('MARKBRIDGE_SUBSCRIPTION_KEY', '')
-  for (const name of ['MARKBRIDGE_TOKEN', 'MARKBRIDGE_CONFIG', 'npm_lifecycle_event'])
+  for (const name of [
+    'HTTP_PROXY',
+    'http_proxy',
+    'https_proxy',
+    'NO_PROXY',
+    'no_proxy',
+    'MARKBRIDGE_TOKEN',
+    'MARKBRIDGE_CONFIG',
+    'npm_lifecycle_event',
+  ])
     vi.stubEnv(name, undefined)
+  vi.stubEnv('HTTPS_PROXY', 'http://proxy.test:3128')
   expect(readEnvironment()).toEqual({
+    proxies: { https: 'http://proxy.test:3128' },
     logLevel: 'warn',
     subscriptionKey: undefined,
     token: undefined,

@@ -30,6 +30,7 @@ import {
 } from '../../translate/index.ts'
 import { createReaderConnections, createWholeReader } from '../../upstream/index.ts'
 import { createV3Reader } from '../../v3/index.ts'
+import { createRoutes } from '../routes.ts'
 import { batchLimitsOf, toPartners } from '../partners.ts'
 import { connect, type Remote } from '../remote-calls.ts'
 import {
@@ -68,9 +69,10 @@ function runBackground(
   let partners = partnersById(config)
   let [rules, rulesDay] = [new Map<string, OwnRules>(), '']
   const { baseUrl, timeouts } = config.upstreams.v3
-  const connected = { connections: CONNECTIONS, timeouts, clock }
+  const routes = createRoutes(config)
+  const connected = { connections: CONNECTIONS, timeouts, route: routes.v3, clock }
   const reader = createV3Reader({ ...connected, baseUrl, nowMs })
-  const whole = createWholeReader(createReaderConnections(CONNECTIONS, timeouts), MAX_REPLY_BYTES)
+  const whole = createWholeReader(createReaderConnections(CONNECTIONS, timeouts, routes.v2), MAX_REPLY_BYTES)
   const planner = createReadPlanner(nowMs)
   const codes = createUnmarkedCodes(clock, {
     unmarkedCodesUnknown: (event) => note({ kind: 'unmarkedCodesUnknown', event }),

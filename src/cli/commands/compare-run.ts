@@ -152,7 +152,7 @@ async function findCause(
 ): Promise<string | undefined> {
   if (first === undefined) return undefined
   const url = first.side === 'V2' ? v2 : config.upstreams.v3.baseUrl
-  return probe(url).then(
+  return probe(url, config, first.side === 'V2' ? 'v2' : 'v3').then(
     () => undefined,
     (cause: unknown) => `${url.href}: ${describeConnection(cause)}`,
   )

@@ -5,6 +5,7 @@ import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
 
 import { openSides } from '../../app/open-sides.ts'
+import { addressesOf, describeProxy, type UpstreamAddress } from '../../app/routes.ts'
 import { markFileOf } from '../../app/stages.ts'
 import { systemClock } from '../../clock.ts'
 import {
@@ -21,7 +22,7 @@ import {
 import { writeMarkQuery } from '../../compare/run/queries.ts'
 import { AdapterError } from '../../errors.ts'
 import { isLoopback } from '../../http/address.ts'
-import { describeConnection, remedyOf } from '../../http/connection-error.ts'
+import { clientCertificate, describeConnection, remedyOf } from '../../http/connection-error.ts'
 import { openInspector, sqlitePathOf, tryOpening } from '../../journal/index.ts'
 import { configOption, expectConfig } from '../options.ts'
 import { probe } from '../probe.ts'
@@ -91,7 +92,7 @@ async function examineConfig(path: string, config: Config): Promise<readonly Che
   ]
   const checks: readonly (readonly [string, readonly Finding[] | Promise<readonly Finding[]>])[] = [
     ['configuration', valid],
-    ...addressesOf(config).map(([name, url]) => [name, examineAddress(url)] as const),
+    ...addressesOf(config).map((address) => [address.name, examineAddress(config, address)] as const),
     ...listenersOf(config).map(([name, cert]) => [name, [examineOwnCertificate(cert)]] as const),
     ['journal', examineJournal(config)],
     ['permissions', examineFiles(path, config)],
@@ -111,35 +112,29 @@ async function examineConfig(path: string, config: Config): Promise<readonly Che
   return (await Promise.all(found)).flat()
 }
 
-function addressesOf({ upstreams, partners }: Config): readonly (readonly [string, URL])[] {
-  const all = [
-    ['address of V3', upstreams.v3.baseUrl] as const,
-    ['address of V2', upstreams.v2?.baseUrl] as const,
-    ...partners.flatMap(({ id, v2, v3 }) => [
-      [`address of V2 of ${id}`, v2.baseUrl] as const,
-      [`address of the tokens of ${id}`, v3.auth.tokenUrl] as const,
-    ]),
-  ]
-  const known = all.flatMap(([name, url]) => (url === undefined ? [] : [[name, url] as const]))
-  return known.filter(([, url], at) => known.findIndex(([, one]) => one.href === url.href) === at)
-}
-
 const DAY_MS = 86_400_000
 /** The tolerated differences of clocks. Where identity and content do not decide, the adapter orders marks of clients by time. */
 const CLOCK_MS = { warning: 2_000, fails: 30_000 }
 
-async function examineAddress(url: URL): Promise<readonly Finding[]> {
+async function examineAddress(config: Config, { url, side }: UpstreamAddress): Promise<readonly Finding[]> {
   try {
-    const { status, aheadMs, certificateEndMs } = await probe(url)
+    const proxy = describeProxy(config, url, side)
+    const { status, aheadMs, certificateEndMs, certificateFault } = await probe(url, config, side)
+    if (certificateFault !== undefined) {
+      const [why, remedy] = clientCertificate[certificateFault]
+      return [['fails', `${url.href} answers (${status}): ${why}`, remedy]]
+    }
     const isSafe = url.protocol === 'https:' || isLoopback(url.hostname)
     return [
       isSafe
         ? ['ok', `${url.href} answers (${status})`]
         : ['warning', `${url.href} has no TLS`, 'Keys and marks are sent as clear text. Use https.'],
+      ...(proxy === undefined ? [] : [['ok', `it is reached over the proxy ${proxy}`] as const]),
       ...(certificateEndMs === undefined ? [] : [examineCertificate(certificateEndMs)]),
       examineClock(aheadMs),
     ]
   } catch (cause) {
+    if (cause instanceof AdapterError) return [['fails', cause.message]]
     return [['fails', `${url.href} cannot be reached: ${describeConnection(cause)}`, remedyOf(cause)]]
   }
 }

@@ -16,6 +16,7 @@ import {
   retryWaitMs,
   sendCall,
   soleQueue,
+  type UpstreamRoute,
   type UpstreamTimeouts,
 } from '../../upstream/index.ts'
 import {
@@ -41,6 +42,7 @@ export interface V3ClientOptions {
   /** Maximum number of open connections, each with one request at a time. Default: 32. */
   readonly connections: number
   readonly timeouts: UpstreamTimeouts
+  readonly route?: UpstreamRoute | undefined
   /** Returns the current time in milliseconds since the epoch, with which a date in `Retry-After` is compared. */
   readonly nowMs: () => number
   readonly clock: Clock
