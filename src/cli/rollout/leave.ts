@@ -1,5 +1,6 @@
 import { ownerOfClient } from '../../app/partners.ts'
 import { AdapterError } from '../../errors.ts'
+import type { V2Client } from '../../journal/index.ts'
 import { readKeySource } from '../files.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
@@ -25,13 +26,7 @@ export async function listClients(partner: string, options: LeaveOptions): Promi
     await store.clients(partner),
   ])
   const { stage } = view.setting
-  const clients = found.map(({ owner, requests, firstMs, lastMs, lastOnV2Ms }) => ({
-    client: owner,
-    requests,
-    first: formatTime(firstMs),
-    last: formatTime(lastMs),
-    lastServedBy: lastOnV2Ms === lastMs ? 'V2' : 'V3',
-  }))
+  const clients = found.map(describeClient)
   const client = await ownerOfGiven(view.file?.own, options)
   const keptDays = Math.floor(config.journal.keepRecordsMs / DAY_MS)
   return {
@@ -51,6 +46,16 @@ export async function listClients(partner: string, options: LeaveOptions): Promi
         `Writes are stored for ${keptDays} days (journal.keepRecordsMs). Reads and writes at legacy are not stored: markbridge_requests_total counts reads.`,
         ...(client === undefined ? [] : [`The credentials belong to the client ${client.slice(0, SHOWN)}.`]),
       ].join('\n'),
+  }
+}
+
+function describeClient({ owner, requests, firstMs, lastMs, lastOnV2Ms }: V2Client) {
+  return {
+    client: owner,
+    requests,
+    first: formatTime(firstMs),
+    last: formatTime(lastMs),
+    lastServedBy: lastOnV2Ms === lastMs ? 'V2' : 'V3',
   }
 }
 
