@@ -45,7 +45,7 @@ export interface LiveResult {
   readonly document: RunDocument
   /** The advice on the next step, or `undefined` if no advice is based on the document. */
   readonly advice: StepAdvice
-  /** The verdict of the advice on the next step of the partner, or `undefined` for a partner that no longer exists. */
+  /** The verdict of the advice on the next step of the partner, or `undefined` if the partner has no next step. */
   readonly verdict: PartnerDocument['advice']['verdict'] | undefined
   readonly trend: readonly TrendDay[]
 }

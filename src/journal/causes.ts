@@ -12,8 +12,14 @@ const sendNew = 'Send the mark in a new batch.'
 
 /** The causes by the reason that the journal stores. */
 const causes: Readonly<Record<string, readonly [cause: string, remedy: string]>> = {
-  ATT_VAL_2: ['the service does not know the event (AttendableEvent)', correct],
-  ATT_VAL_3: ['the service does not know the attendance code (SchoolAttendanceCode)', correct],
+  ATT_VAL_2: [
+    'the service does not know the event',
+    'Correct AttendableEvent in the client, then send the record in a new batch.',
+  ],
+  ATT_VAL_3: [
+    'the service does not know the attendance code',
+    'Correct SchoolAttendanceCode in the client, then send the record in a new batch.',
+  ],
   HTTP_400: ['the service refused the record without saying why', correct],
   HTTP_401: ['the service rejected the token', `Renew the credentials. ${sendNew}`],
   HTTP_403: [

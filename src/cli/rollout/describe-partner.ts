@@ -43,11 +43,12 @@ export async function readLiveResults(
   const counted = await store.evidence.counts(partner)
   const described = await describePartners(config, store, partner)
   const results = latestRuns(counted).map((document) => {
+    const now = described.find((one) => one.document.partner === document.partner)
     const own = described.find((one) => liveRunOf(one.document) === document.run)
     return {
       partner: document.partner ?? '',
       document,
-      verdict: described.find((one) => one.document.partner === document.partner)?.document.advice.verdict,
+      verdict: now?.next && now.document.advice.verdict,
       advice: own?.advice.figures?.comparison === undefined ? undefined : own.document.advice,
       trend: toTrend(counted.filter(({ scope }) => scope.partner === document.partner)),
     }

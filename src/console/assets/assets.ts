@@ -158,17 +158,18 @@ section{display:grid;gap:.75rem;grid-template-columns:minmax(0,1fr);align-conten
 table{border-collapse:collapse;width:100%;font-size:.92rem}
 th,td{text-align:left;padding:.45rem 1rem .45rem 0;border-bottom:1px solid var(--line);vertical-align:top;font-weight:400}
 tbody th{font-weight:500}
-thead th{color:var(--soft)}
+thead th{color:var(--soft);white-space:nowrap}
+td,tbody th{min-width:4.5rem}
 time{white-space:nowrap}time small{color:var(--soft)}
-.n{text-align:right;white-space:nowrap}
+.n.n{text-align:right;white-space:nowrap;min-width:0}
 @container (max-width:48rem){
 table,tbody,tr,tbody th,td{display:block}
 thead,.missing{display:none}
 tbody{display:grid;gap:.75rem}
 tr{display:flex;flex-wrap:wrap;gap:.5rem 1.5rem;padding:.75rem .9rem;border:1px solid var(--line);border-radius:8px;background:var(--panel)}
 tbody th{flex-basis:100%;font-size:1rem;font-weight:600}
-tbody th,td{padding:0;border:0;max-width:100%;white-space:normal}
-.n{text-align:left}
+tbody th,td{padding:0;border:0;max-width:100%;white-space:normal;min-width:0}
+.n.n{text-align:left}
 td::before,tbody th::before{content:attr(data-label);display:block;color:var(--soft);font-size:.86em;font-weight:400}
 }
 .chart{display:grid;gap:.5rem;align-content:start;grid-template-columns:minmax(0,1fr)}
@@ -190,6 +191,7 @@ mark{background:var(--note);color:var(--bg);border-radius:3px}
 .list{list-style:disc;padding-left:1.2rem;display:grid;gap:.25rem}
 .act{display:grid;gap:.75rem;justify-items:start;padding:1rem;border:1px solid var(--line);border-radius:8px;background:var(--panel)}
 .field{display:grid;gap:.2rem;width:100%;max-width:36rem}
+.field:only-child,.field:has(textarea){grid-column:1/-1}.field:has(textarea){max-width:none}
 .fields{display:grid;align-items:end;gap:.75rem 1.5rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));width:100%}
 .report{width:100%;height:80vh;border:1px solid var(--line);border-radius:8px;background:var(--bg)}
 .json{background:none;padding:0;display:inline-block}

@@ -4,7 +4,7 @@ import { createReport, type Report } from '../../compare/report/report.ts'
 import { writeReport } from '../../compare/report/write-report.ts'
 import { type RunDocument, type RunOutcome } from '../../compare/run-document.ts'
 import { isRunId, type ListedRun } from '../../compare/run/read-runs.ts'
-import { verdicts, verdictTexts } from '../../compare/verdict.ts'
+import { verdictTexts } from '../../compare/verdict.ts'
 import { sees } from '../../rollout/operators.ts'
 import { notFound, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, LiveResult } from '../ports.ts'
@@ -39,7 +39,9 @@ export const comparison: Page = {
       body: (
         <>
           <Section title="Live comparison">
-            <p class="soft">The results for the traffic of each partner at its present stage and share.</p>
+            <p class="soft">
+              The results of the latest stage and share at which the traffic of each partner was compared.
+            </p>
             {liveTable(found)}
           </Section>
           {!isLimited && <Section title="Runs">{runTable(runs)}</Section>}
@@ -55,6 +57,7 @@ const clip = (document: RunDocument, most: number): RunDocument => ({
   differences: document.differences.slice(0, most),
 })
 
+const EARLIER = 'The results belong to an earlier stage or share, so the advice does not use them.'
 const NO_RUN = 'The folder of console.runs contains no run. Run markbridge compare run.'
 
 const linkOf = (run: string): string => `/comparison/${encodeURIComponent(run)}`
@@ -78,7 +81,10 @@ const liveTable = table<LiveResult & { readonly report: Report }>(
   'Live comparison has no results yet. It runs at shadow, and at later stages if partners[].check.v2 is set.',
   [
     ['Partner', ({ partner }) => <a href={linkOf(`live:${partner}`)}>{partner}</a>],
-    ['Advice on the next step', ({ verdict }) => verdict && <VerdictBadge verdict={verdict} />],
+    [
+      'Advice on the next step',
+      ({ verdict }) => (verdict ? <VerdictBadge verdict={verdict} /> : 'last stage'),
+    ],
     ['Gravest difference', ({ report: { classes } }) => classes.map(textOf)[0] ?? 'none'],
     ['Likely cause', ({ report: { classes } }) => classes[0]?.explanation.cause],
     ['Compared', ({ report: { run: shown } }) => shown.compared],
@@ -120,7 +126,7 @@ export const run: Page = {
           <Notice
             tone={outcomeTones[outcome]}
             what={headline}
-            remedy={limits.join(' ')}
+            remedy={[...limits, ...(isLive && advice === undefined ? [EARLIER] : [])].join(' ')}
             link={
               isLive
                 ? [`/partners/${encodeURIComponent(partner ?? '')}`, 'The conditions of the next step']
@@ -131,23 +137,16 @@ export const run: Page = {
             of={[
               ['Advice on the next step', verdict ? <VerdictBadge verdict={verdict} /> : false],
               ['Partner', partner],
-              ['Records of', !isLive && daysOf(shown)],
-              ['Since', <Time at={shown.startedAt} />],
-              [isLive ? 'Last' : 'Ended', <Time at={shown.endedAt} />],
-              ...verdicts.map((one) => [verdictTexts[one].label, shown.verdicts[one]] as const),
+              ['Records of', daysOf(shown)],
+              ['Compared', `${formatCount(shown.compared)} of ${formatCount(shown.offered)}`],
+              ['Dropped, because the adapter had no time', shown.dropped],
+              ['Skipped, because V2 refused the record or no answer came', shown.skipped],
+              [verdictTexts.unknown.label, shown.verdicts.unknown],
               ['Trend', trend ? <Trend days={trend} /> : false],
             ]}
           />
-          <Section title="What differs, gravest first">{classTable(classes.slice(0, SHOWN))}</Section>
-          <Section title="What was not compared">
-            <Facts
-              of={[
-                ['Offered', shown.offered],
-                ['Compared', `${formatCount(shown.compared)} (${coverageOf(shown) ?? '0 %'})`],
-                ['Dropped, because the adapter had no time', shown.dropped],
-                ['Skipped, because V2 refused the record or no answer came', shown.skipped],
-              ]}
-            />
+          <Section title="What differs, gravest first">
+            {classTable(classes.slice(0, SHOWN))}
             <p>
               <a href={`${linkOf(visit.params['run'] ?? '')}/report`}>The whole report</a> explains each
               difference, to keep or to print. Counts are multiples of 5.

@@ -1,3 +1,4 @@
+import { formatCounted } from '../../compare/report/format.ts'
 import { readAdviceNote } from '../../rollout/advice-note.ts'
 import type { StepCondition } from '../../rollout/condition.ts'
 import { mayAct, sees } from '../../rollout/operators.ts'
@@ -51,9 +52,11 @@ export const partner: Page = {
           <Section title="Stage">
             <StageFacts details={details} />
           </Section>
+          <Section title={titleOf(details)}>
+            <Conditions details={details} />
+          </Section>
           <div class="columns">
-            <Section title={titleOf(details)}>
-              <Conditions details={details} />
+            <Section title="Steps">
               <Steps visit={visit} details={details} preview={await previewOf(visit, details, stages)} />
             </Section>
             <div class="stack">
@@ -194,34 +197,51 @@ function StageFacts({ details: { document, canary, notes } }: DetailsProps) {
 }
 
 const conditionTones = { pass: 'good', fail: 'bad', waiting: 'note' } as const
-const conditionOrder = ['fail', 'waiting', 'pass']
 
 function Conditions({ details: { document, conditions, next } }: DetailsProps) {
   const { verdict } = document.advice
-  const met = conditions.filter(({ state }) => state === 'pass').length
-  const sorted = conditions.toSorted(
-    (one, other) => conditionOrder.indexOf(one.state) - conditionOrder.indexOf(other.state),
+  const [met = [], unmet = []] = [true, false].map((isMet) =>
+    conditions.filter(({ state }) => (state === 'pass') === isMet),
   )
   if (next === undefined) return <p>V3 serves this partner, and no further step exists.</p>
+  const failing = unmet.filter(({ state }) => state === 'fail')
   return (
     <>
-      <p>
-        <VerdictBadge verdict={verdict} />{' '}
-        {verdict === 'ready'
-          ? 'This partner may move on. Every condition is met.'
-          : `This partner should not move on yet: ${met} of ${conditions.length} conditions are met.`}
-      </p>
-      {conditionTable(sorted)}
+      <Notice
+        tone={tones[verdict]}
+        what={
+          verdict === 'ready'
+            ? `This partner may move on to ${nameOf(next)}: all ${met.length} conditions are met.`
+            : `This partner should not move on yet (${verdict}): ${unmet.length} of ${conditions.length} conditions are not met.`
+        }
+        remedy={
+          failing.length > 0
+            ? `${formatCounted(failing.length, 'condition')} marked fail: somebody must act.`
+            : unmet.length > 0 && 'Time and traffic can meet them. Nobody must act.'
+        }
+      />
+      {unmet.length > 0 &&
+        conditionTable('Conditions that are not met')([
+          ...failing,
+          ...unmet.filter(({ state }) => state !== 'fail'),
+        ])}
+      {met.length > 0 && (
+        <details>
+          <summary>{formatCounted(met.length, 'condition')} met</summary>
+          {conditionTable('Conditions that are met')(met)}
+        </details>
+      )}
     </>
   )
 }
 
-const conditionTable = table<StepCondition>('Conditions of the next step', 'The step has no condition.', [
-  ['Condition', ({ name }) => name],
-  ['State', ({ state }) => <Badge tone={conditionTones[state]}>{state}</Badge>],
-  ['Progress', ({ progress }) => progress],
-  ['What is missing', ({ sentence }) => sentence],
-])
+const conditionTable = (caption: string) =>
+  table<StepCondition>(caption, '', [
+    ['Condition', ({ name }) => name],
+    ['State', ({ state }) => <Badge tone={conditionTones[state]}>{state}</Badge>],
+    ['Progress', ({ progress }) => progress],
+    ['What is missing', ({ sentence }) => sentence],
+  ])
 
 /** Says what would happen if the person took the next step now, or returns `undefined` if the role allows no step. */
 async function previewOf({ actor }: Visit, { document, next }: PartnerFacts, stages: StageDesk) {

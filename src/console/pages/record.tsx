@@ -1,3 +1,5 @@
+import type { ComponentChildren } from 'preact'
+
 import { formatCounted, formatDuration } from '../../compare/report/format.ts'
 import { describeCause } from '../../journal/index.ts'
 import { forbidden, notFound, numberOf, reasonOf, type Visit } from '../access/visit.ts'
@@ -55,7 +57,7 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
     json: { ...row, codes, steps: found.steps, explained: explained ?? null },
     body: (
       <>
-        <Notice tone={states[state][1]} what={sentenceOf(found, codes)} remedy={nextActOf(row)} />
+        <Notice tone={states[state][1]} what={sentenceOf(found, codes)} remedy={actOf(row, codes)} />
         {codes.length > 1 && codeTable(codes)}
         <Facts
           of={[
@@ -66,14 +68,16 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
           ]}
         />
         <Section title="Timeline">{timeTable(momentsOf(found, reply?.status))}</Section>
-        <Section title="Body for V3">
-          <List of={notes} />
+        <List of={notes} />
+        <details open={isRevealed}>
+          <summary>Which rule made each member of the body for V3</summary>
           {fieldTable('Members of the V3 body', 'From V2')(fields)}
-        </Section>
-        <Section title="Part of the reply">
+        </details>
+        <details open={isRevealed}>
+          <summary>Which rule made each member of the reply</summary>
           {reply === undefined && <p>No part of the reply is stored.</p>}
           {fieldTable('Members of the stored part', 'From V3')(reply?.fields ?? [])}
-        </Section>
+        </details>
         {visit.actor.reveal && isMasked && (
           <Form visit={visit} id="reveal" label="Show the values" fields={[reasonField]} />
         )}
@@ -95,6 +99,12 @@ function codesOf({ state, reason }: RecordRow, explained: Explained | undefined)
   const stored = (explained?.reply?.fields ?? []).filter(({ path }) => path.endsWith('/ErrorCode'))
   if (state !== 'refused' || stored.length === 0) return reason === undefined ? [] : [reason]
   return stored.map(({ value }) => value.replaceAll('"', ''))
+}
+
+/** Says what to do. A refusal with several codes has the remedy of each. */
+function actOf(row: RecordRow, codes: readonly string[]): ComponentChildren {
+  if (row.state !== 'refused' || row.superseded || codes.length < 2) return nextActOf(row)
+  return [...new Set(codes.map((code) => describeCause('refused', code).remedy))].join(' ')
 }
 
 /** Describes what became of the record in one sentence. */
@@ -136,10 +146,13 @@ function momentsOf({ row, details, steps }: FoundRecord, status: number | undefi
     state === 'confirmed' || state === 'unknown' || (state === 'refused' && !unsent.has(reason ?? ''))
   const timed: readonly Moment[] = [
     { what: 'received, and stored in the journal', atMs: receivedMs },
-    ...steps.map(({ kind, atMs, reason: why }) => ({
-      ...{ what: stepTexts[kind], atMs },
-      cause: why === undefined ? undefined : describeCause(state, why).cause,
-    })),
+    // The settlement below says the same as the step `recovered`.
+    ...steps
+      .filter(({ kind }) => kind !== 'recovered')
+      .map(({ kind, atMs, reason: why }) => ({
+        ...{ what: stepTexts[kind], atMs },
+        cause: why === undefined ? undefined : describeCause(state, why).cause,
+      })),
     ...(settledMs === undefined ? [] : [{ what: `settled as ${states[state][0]}`, atMs: settledMs }]),
   ].toSorted((one, other) => one.atMs - other.atMs)
   const [first, ...others] = timed.map((one, at) => {
