@@ -134,7 +134,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
       await enter(use, 'anna', '/partners/zenith')
       await use.fill('#approve-reason', 'seen')
       await use.submit('form[aria-label="Approve the step"] button')
-      expect(await use.page.locator('[aria-current=step]').textContent()).toBe('shadow')
+      expect(await use.page.locator('[aria-current=step]').textContent()).toContain('shadow')
       return ['approve zenith anna seen (advice: ready)', 'commit zenith otto V3 is ready (advice: ready)']
     }],
     ['looks up a school, and goes back without a reason', async (use: Use) => {

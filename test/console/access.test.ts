@@ -392,7 +392,7 @@ describe('the list of dead letters of the console', () => {
   test('shows each cause once with its remedy, and clears all records of a cause with one action', async () => {
     const olga = await running.enter('olga')
     const { text } = await olga.ask('/letters')
-    expect(text.split('(SchoolAttendanceCode)')).toHaveLength(2)
+    expect(text.split('Correct SchoolAttendanceCode')).toHaveLength(2)
     const before = running.calls.length
     const form = { group: 'ATT_VAL_3', all: '', reason: 'corrected' }
     expect((await olga.ask('/letters', { form })).status).toBe(303)

@@ -120,10 +120,7 @@ export type UnreadableReason = 'onV2' | 'gone' | 'key' | 'damaged'
 
 export type HashedKind = 'learner' | 'event' | 'mark'
 
-/**
- * The conditions of a search. A missing member does not restrict it. `learner`, `event`, `mark` and `contentId` find records, of which
- * `batch`, `boundary`, `fromMs` and `untilMs` do not restrict the list. Only one of them is indexed at a time.
- */
+/** The conditions of a search. A missing member does not restrict it. A learner and an event together find records that have both. */
 export interface Search {
   readonly batch?: number | undefined
   /** The complete boundary of the batch as the client wrote it, such as `batch_36522ad7…`. */

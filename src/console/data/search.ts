@@ -71,7 +71,7 @@ async function findBatches(db: Db, search: Search, scope: Scope, after: After, l
     ...when(batch, (number) => sql`c.batch = ${number}`),
     ...when(boundary, (text) => sql`c.boundary = ${text}`),
     ...when(state, (name) => sql`c.${sql.ref(stateColumns[name])} > 0`),
-    ...within(search),
+    ...within('c', search),
     ...when(after, ([number]) => sql`c.batch < ${number}`),
   ]
   const rows = await rowsOf<StateCounts & HeadRow>(db)`
@@ -92,15 +92,16 @@ async function findBatches(db: Db, search: Search, scope: Scope, after: After, l
  * Restricts a search to a time of receipt, and to the range of batch numbers that were received in this time. The list is ordered by
  * number, so the database scans only this range. `+ 0` keeps the planner from scanning all batches in the order of their numbers.
  */
-function within({ fromMs, untilMs }: Search): readonly Condition[] {
+function within(table: string, { fromMs, untilMs }: Search): readonly Condition[] {
   const timeOf = (name: string): readonly Condition[] => [
     ...when(fromMs, (ms) => sql`${sql.ref(`${name}.received_ms`)} >= ${ms}`),
     ...when(untilMs, (ms) => sql`${sql.ref(`${name}.received_ms`)} < ${ms}`),
   ]
-  const own = timeOf('c')
+  const own = timeOf(table)
   if (own.length === 0) return []
+  const batch = sql.ref(table === 'b' ? 'k.batch' : `${table}.batch`)
   const bound = (name: string) => sql`(select ${sql.raw(name)}(t.batch + 0) from console_batches t ${where(timeOf('t'))})` // prettier-ignore
-  return [...own, sql`c.batch between ${bound('min')} and ${bound('max')}`]
+  return [...own, sql`${batch} between ${bound('min')} and ${bound('max')}`]
 }
 
 type HeadRow = Pick<BatchRow, 'batch' | 'partner' | 'receivedMs' | 'boundary'> & { readonly onV2: number }
@@ -111,18 +112,26 @@ function toBatchRow<Head extends HeadRow>({ onV2, ...head }: Head, states: State
 }
 
 function findRecords(db: Db, search: Search, scope: Scope, after: After, limit: number) {
-  const { contentId, learner, event, mark, state, partner } = search
-  const byHash = (column: string) => (hash: string) =>
-    sql`${sql.ref(column)} = ${toHash(hash)} and r.key <> ${NO_KEY}`
+  const { batch, boundary, contentId, learner, event, mark, state, partner } = search
+  const hashes = Object.entries({ mark, learner, event }).flatMap(([name, hash]) => (hash === undefined ? [] : [[name, toHash(hash)] as const])) // prettier-ignore
+  // Wraps the column in an expression so that the planner uses the selective hash index, and only one of them.
+  const notByIndex = (column: string, value: number | string): Condition =>
+    typeof value === 'string'
+      ? sql`${sql.ref(column)} || '' = ${value}`
+      : sql`${sql.ref(column)} + 0 = ${value}`
   const conditions = [
     ...all('b.partner', scope, partner),
-    // `r.key` leaves out records that the journal has erased but whose hashes the console has not erased yet.
-    ...when(learner, byHash('k.learner')),
-    ...when(event, byHash('k.event')),
-    ...when(mark, byHash('k.mark')),
-    ...when(contentId, (text) => sql`k.content_id = ${text}`),
+    ...hashes.map(([name, hash], at) => (at === 0 ? sql`${sql.ref(`k.${name}`)} = ${hash}` : notByIndex(`k.${name}`, hash))), // prettier-ignore
+    ...when(contentId, (text) =>
+      hashes.length > 0 ? notByIndex('k.content_id', text) : sql`k.content_id = ${text}`,
+    ),
+    ...when(batch, (number) => sql`k.batch = ${number}`),
+    ...when(boundary, (text) => sql`k.batch in (select c.batch from console_batches c where c.boundary = ${text})`), // prettier-ignore
     ...when(state, (name) => sql`r.state = ${stateCodes[name]} and c.${sql.ref(stateColumns[name])} > 0`),
+    ...within('b', search),
     ...when(after, ([number, position]) => sql`(k.batch, k.position) < (${number}, ${position})`),
+    // Leaves out records that the journal has erased but whose hashes the console has not erased yet.
+    ...(hashes.length > 0 ? [sql`r.key <> ${NO_KEY}`] : []),
   ]
   // Batches without a record in this state are skipped. `+ 0` makes the planner look up journal records one by one and not scan them.
   const from = sql`console_records k ${state === undefined ? sql`` : sql`join console_batches c on c.batch = k.batch`}
