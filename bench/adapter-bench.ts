@@ -11,13 +11,24 @@ const STARTS = 3
 const ROUNDS = 5
 const AIM = 0.6
 
-const names = ['adapter', 'undici', 'undici, tuned'] as const
+const names = [
+  'adapter',
+  'adapter, multipart $batch',
+  'adapter, JSON $batch',
+  'undici',
+  'undici, tuned',
+] as const
 type Name = (typeof names)[number]
+
+interface Driven {
+  readonly adapter: Child
+  readonly load: Child
+}
 
 interface Sides {
   readonly upstream: Child
-  readonly adapter: Child
-  readonly load: Child
+  /** The adapters, each with its clients: `v3.writeMode: single`, and `batch` in each format. */
+  readonly adapters: readonly Driven[]
   readonly poster: Child
   /** With what src/cli/main.ts tells V8. */
   readonly tuned: Child
@@ -52,15 +63,20 @@ export async function benchAdapter(): Promise<Row[]> {
 async function measureStart(): Promise<Map<Name, Measured[]>> {
   const upstream = await startChild('upstream-process.ts', [], 1)
   const port = upstream.ready['port'] ?? 0
-  const adapter = await startChild('adapter-process.ts', [`http://127.0.0.1:${port}`], 0)
-  const load = await startChild('load-process.ts', [adapter.ready['port'] ?? 0, CLIENTS, ROUND_MS], 1)
+  const adapters: Driven[] = []
+  for (const flags of [[], ['--batch=multipart'], ['--batch=json']]) {
+    const adapter = await startChild('adapter-process.ts', [`http://127.0.0.1:${port}`, ...flags], 0)
+    const load = await startChild('load-process.ts', [adapter.ready['port'] ?? 0, CLIENTS, ROUND_MS], 1)
+    adapters.push({ adapter, load })
+  }
   const poster = await startChild('poster-process.ts', [port, REQUESTS_AT_A_TIME, ROUND_MS], 0)
   const tuned = await startChild('poster-process.ts', [port, REQUESTS_AT_A_TIME, ROUND_MS, 'tuned'], 0)
-  const sides = { upstream, adapter, load, poster, tuned }
+  const sides = { upstream, adapters, poster, tuned }
   try {
     return await interleave(names, ROUNDS, (name) => measure(sides, name))
   } finally {
-    await Promise.all(Object.values(sides).map((child) => child.stop()))
+    const driven = adapters.flatMap(({ adapter, load }) => [adapter, load])
+    await Promise.all([upstream, poster, tuned, ...driven].map((child) => child.stop()))
   }
 }
 
@@ -76,7 +92,8 @@ async function measure(sides: Sides, name: Name): Promise<Measured> {
 
 async function measureOnce(sides: Sides, name: Name): Promise<Measured> {
   const poster = name === 'undici' ? sides.poster : sides.tuned
-  const [driver, worker] = name === 'adapter' ? [sides.load, sides.adapter] : [poster, poster]
+  const driven = sides.adapters[names.indexOf(name)]
+  const [driver, worker] = driven === undefined ? [poster, poster] : [driven.load, driven.adapter]
   const upstreamBefore = await sides.upstream.ask('count')
   const before = await worker.ask('cpu')
   const { marks = 0, ms = 0 } = await driver.ask('run')
