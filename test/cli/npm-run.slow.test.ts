@@ -1,6 +1,7 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { request } from 'node:http'
+import { promisify } from 'node:util'
 
 import { expect, it, onTestFinished } from 'vitest'
 
@@ -69,4 +70,21 @@ it('the demo stops when npm start gets SIGTERM', async () => {
   await npm.untilPrinted(/(127\.0\.0\.1:\d+)/)
   npm.child.kill('SIGTERM')
   await npm.ended
+})
+
+it.each([
+  ['v20.20.2', 'Node.js v20.20.2 is older than 24.15. '],
+  ['v24.14.9', 'Node.js v24.14.9 is older than 24.15. '],
+  ['v24.15.0', ''],
+  ['v25.0.0', ''],
+])('npm ci on Node.js %s prints the one line "%s"', async (version, line) => {
+  const env = { ...process.env, npm_config_user_agent: `npm/11.0.0 node/${version} linux x64` }
+  const { stdout, stderr } = await promisify(execFile)(process.execPath, ['test/package/note-node.ts'], {
+    env,
+  })
+  expect([stdout.slice(0, line.length), stdout.split('\n').length, stderr]).toEqual([
+    line,
+    line === '' ? 1 : 2,
+    '',
+  ])
 })
