@@ -39,6 +39,8 @@ export function createStageFile(journal: JournalConfig): KeptStages {
 }
 
 async function syncFolder(path: string): Promise<void> {
+  // Windows cannot flush a folder, and NTFS logs its entries itself.
+  if (process.platform === 'win32') return
   const folder = await open(path, 'r')
   try {
     await folder.sync()

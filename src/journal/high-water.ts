@@ -216,6 +216,8 @@ const isErrno = (error: unknown, code: string): boolean =>
   error instanceof Error && 'code' in error && error.code === code
 
 function syncFolder(path: string): void {
+  // Windows cannot flush a folder, and NTFS logs its entries itself.
+  if (process.platform === 'win32') return
   const folder = openSync(path, 'r')
   try {
     fsyncSync(folder)
