@@ -38,6 +38,10 @@ const commands: Commands = {
     description: 'check the configuration and everything that it names, and say how to fix what fails',
     load: async () => (await import('./commands/doctor.ts')).addDoctor,
   },
+  health: {
+    description: 'ask a running adapter whether it is well, for a health check without curl',
+    load: async () => (await import('./commands/health.ts')).addHealth,
+  },
   sandbox: {
     description: 'run the stand-in service with a seeded class or school; no subscription is needed',
     load: async () => (await import('./commands/sandbox.ts')).addSandbox,

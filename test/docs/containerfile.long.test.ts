@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
@@ -6,6 +6,8 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
 import { expect, onTestFinished, test } from 'vitest'
+
+import { version } from '../../src/cli/version.ts'
 
 import { freePort } from '../support/free-port.ts'
 
@@ -129,3 +131,65 @@ test('the steps of the Containerfile build a program that starts and reports tha
   server.kill('SIGTERM')
   expect(await ended).toBe(0)
 }, 600_000)
+
+const succeeds = (program: string, ...args: readonly string[]): boolean =>
+  spawnSync(program, args, { stdio: 'ignore' }).status === 0
+
+/** A program that builds images without a daemon, or `undefined` if none is installed or the base image cannot be had. */
+async function findBuilder(): Promise<string | undefined> {
+  const builder = ['podman', 'buildah'].find((name) => succeeds(name, '--version'))
+  const file = await readFile(join(root, 'deploy/Containerfile'), 'utf8')
+  const base = /^FROM (\S+)$/m.exec(file)?.[1] ?? ''
+  // An image that is on this machine already need not be pulled.
+  const hasBase = (name: string): boolean =>
+    succeeds(name, 'inspect', '--type', 'image', base) || succeeds(name, 'pull', base)
+  if (builder !== undefined && hasBase(builder)) return builder
+  const why =
+    builder === undefined
+      ? 'neither podman nor buildah is installed (Debian: apt-get install buildah)'
+      : `${builder} cannot pull ${base}`
+  console.warn(`SKIPPED: the build of an image from deploy/Containerfile: ${why}.`)
+  return undefined
+}
+
+const builder = await findBuilder()
+
+test.skipIf(builder === undefined)(
+  'podman or buildah builds an image whose program starts as an unprivileged user, with a health check',
+  async () => {
+    const ask = async (...args: readonly string[]): Promise<string> =>
+      (await run(builder ?? '', args, { cwd: root, maxBuffer: 1e8 })).stdout.trim()
+    const image = `markbridge-test-${process.pid}`
+    // Without --isolation chroot, a build inside a container needs more rights than such a container has.
+    await ask(
+      'build',
+      '--isolation',
+      'chroot',
+      '--format',
+      'docker',
+      '-t',
+      image,
+      '-f',
+      'deploy/Containerfile',
+      '.',
+    )
+    onTestFinished(async () => {
+      await ask('rmi', '--force', image)
+    })
+    const inspected = await ask('inspect', '--type', 'image', image)
+    expect(inspected).toMatch(/"Healthcheck": *\{\s*"Test": *\[[^\]]*"health"/)
+    const command = ['node', '/app/dist/cli/main.js', '--version']
+    if (builder === 'podman') {
+      expect(await ask('run', '--rm', '--entrypoint', '', image, ...command)).toBe(version)
+      return
+    }
+    const container = await ask('from', image)
+    onTestFinished(async () => {
+      await ask('rm', container)
+    })
+    expect(await ask('run', '--isolation', 'chroot', container, '--', ...command)).toBe(version)
+    const user = ['node', '-p', 'process.getuid() > 0']
+    expect(await ask('run', '--isolation', 'chroot', container, '--', ...user)).toBe('true')
+  },
+  900_000,
+)
