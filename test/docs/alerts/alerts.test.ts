@@ -94,6 +94,8 @@ const cases: readonly Case[] = [
   { alert: 'MarkbridgeInternalErrors', series: [[own('internal_errors_total'), '1x9']], at: '3m', fires: undefined },
   { alert: 'MarkbridgeReloadRefused', series: [[own('config_reloads_total', ',result="refused"'), '0 1x9']], at: '3m', fires: { ...one, result: 'refused' } },
   { alert: 'MarkbridgeReloadRefused', series: [[own('config_reloads_total', ',result="reloaded"'), '0 1x9']], at: '3m', fires: undefined },
+  { alert: 'MarkbridgeCertificateExpires', series: [[own('listener_certificate_expiry_timestamp_seconds'), '1200000x9']], at: '5m', fires: one },
+  { alert: 'MarkbridgeCertificateExpires', series: [[own('listener_certificate_expiry_timestamp_seconds'), '1300000x9']], at: '5m', fires: undefined },
   { alert: 'MarkbridgeDifferences', series: [[own('compare_records_total', `${acme},check="reply",kind="marks",verdict="differs"`), '1+1x150']], at: '130m', fires: { partner: 'acme' } },
   { alert: 'MarkbridgeDifferences', series: [[own('compare_records_total', `${acme},check="reply",kind="marks",verdict="same"`), '1+1x150']], at: '130m', fires: undefined },
 ] // prettier-ignore
