@@ -38,6 +38,21 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await settledOf()).toEqual([])
   })
 
+  test('returns the clients of a partner that wrote through V2, the latest first, without those that were never accepted', async (url) => {
+    const { store, journal } = await serve(url)
+    const write = (key: string, receivedMs: number, given: object) =>
+      beginNew(journal, batchOf([key], { receivedMs: 1_000_000 + receivedMs, ...given }))
+    await write('a', 1, { owner: 'one', side: 'v2' })
+    await write('b', 2, { owner: 'two' })
+    await write('c', 3, { owner: 'one' })
+    await write('d', 4, { owner: 'three', newcomer: true })
+    await write('e', 5, { owner: 'four', partner: 'other' })
+    const one = { owner: 'one', requests: 2, firstMs: 1_000_001, lastMs: 1_000_003, lastOnV2Ms: 1_000_001 }
+    const two = { owner: 'two', requests: 1, firstMs: 1_000_002, lastMs: 1_000_002, lastOnV2Ms: 0 }
+    expect(await store.clients('acme')).toEqual([one, two])
+    expect(await store.clients('nobody')).toEqual([])
+  })
+
   test('reports which of 3,000 partners are settled', async (url) => {
     const { store, journal } = await serve(url)
     await beginNew(journal, batchOf(['a'], { partner: 'open' }))
