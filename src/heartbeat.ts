@@ -9,7 +9,7 @@ export interface Duty {
   readonly firstMs?: number
   /** True if the work takes a last turn when the instance stops. */
   readonly atStop?: boolean
-  /** Takes a turn. A rejection is logged, and the next turn takes place regardless. */
+  /** Takes a turn. The next turn takes place even if this turn rejects. The first rejection in a row is reported. */
   readonly act: () => Promise<unknown>
 }
 

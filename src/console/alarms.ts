@@ -44,7 +44,7 @@ const toRecords = (state: string) => (partner: string) =>
 const toLetters = (partner: string) => [`/letters?partner=${partner}`, 'Show the dead letters'] as const
 const toParked = (partner: string) => [`/letters?kind=parked&partner=${partner}`, 'Show the records'] as const
 
-/** The kinds of alarms, the gravest first. */
+/** The kinds of alarms, the most serious first. */
 const rules = {
   journalUnavailable: { tone: 'bad', remedy: 'Check whether the database is down or the disk is full.' },
   journalDamaged: { tone: 'bad', remedy: 'Run markbridge journal ls to see which total is wrong, and compare the journal with a backup.' },

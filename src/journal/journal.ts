@@ -128,7 +128,7 @@ export interface StoredBatch {
   readonly records: readonly StoredRecord[]
 }
 
-/** A record as the journal stores it. In a reopened record, `answer`, `reason` and `retry` are those of the previous outcome. */
+/** A record as the journal stores it. In a reopened record, `answer`, `reason` and `retry` belong to the previous outcome. */
 export interface StoredRecord {
   readonly position: number
   readonly state: RecordState
@@ -174,7 +174,7 @@ export interface ReopenResult {
   readonly unknown?: ReadonlyMap<number, string>
 }
 
-/** An orphaned batch, with the nearest older open record in another batch for each of its open records. */
+/** An orphaned batch. `after` maps each of its open records to the nearest older open record of the same key in another batch. */
 export interface TakenOver {
   readonly batch: number
   readonly lease: number

@@ -144,8 +144,8 @@ const NAME = 'secret'
 /**
  * Opens the secret of the journal, from which the keys of evidence and of searches derive. The secret is random bytes, sealed with a key of
  * the journal, so that a change of keys does not change the secret. If an older key sealed the secret, the first key seals it again. In a
- * journal without keys the secret derives from the salt, and stays once the journal has batches or evidence, because both are stored under
- * it.
+ * journal without keys the secret is derived from the salt. Once the journal has batches or evidence, keys that are added later do not
+ * change the secret, because batches and evidence are stored under that secret.
  *
  * With `forInstance` false nothing is written, so that a command never stores a secret under a key that no instance has. No other instance
  * may change the journal meanwhile. Throws `ADP_CONFIGURATION` if the sealing key is missing.

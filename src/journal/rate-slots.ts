@@ -9,7 +9,10 @@ export interface RateLimit {
   readonly windowMs: number
 }
 
-/** A rate limit that all instances of a journal share. All methods that return a promise reject with `ADP_JOURNAL_UNAVAILABLE`. */
+/**
+ * A rate limit that all instances of a journal share. Methods that return a promise reject with the errors of `Availability.ask` if the
+ * journal cannot be read.
+ */
 export interface SharedRateLimit {
   /** Returns the time from which no other instance has been alive, by the monotonic clock, or `undefined` while another instance may be alive. */
   aloneSinceMs(): number | undefined

@@ -24,7 +24,7 @@ export interface Purged {
 /** Maximum number of batches that one transaction changes, so that other operations wait no longer than for an ordinary group. */
 export const STEP = 50
 const SEARCHED_AT_ONCE = 2_000
-/** How long a refused batch is kept if the credentials of its client were never accepted. */
+/** How long a batch is kept whose records were all refused or not applied, if the credentials of its client were never accepted. */
 const UNACCEPTED_MS = 3_600_000
 /** How long an unused row of rate slots is kept. This is longer than the clocks of machines differ. */
 const IDLE_SLOTS_MS = 3_600_000

@@ -147,7 +147,7 @@ export async function hasOwnTables(db: Kysely<JournalTables>, dialect: Dialect):
     `The journal has version ${version}, but this program needs version ${VERSION}. Nothing was changed. ` +
       (version > VERSION
         ? 'Start the newer program again, or name another journal.'
-        : 'Finish its open records with the older program, then name a new journal.'),
+        : 'Finish the open records of the journal with the older program, then name a new journal.'),
   )
 }
 

@@ -54,7 +54,10 @@ async function findMark(
   return mark
 }
 
-/** Reads a row. Looks up the codes of the partner's letters only if the row is a mark by all other rules. */
+/**
+ * Converts a row of V3 to a mark. Looks up the ids of the letters in `reads.unmarkedCodes` only if every other rule accepts the row, because
+ * the lookup may take a call.
+ */
 async function toMark(
   { codes }: ReadContext,
   client: Authorisation,

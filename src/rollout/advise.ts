@@ -50,7 +50,7 @@ export interface ComparisonFigures {
   readonly neededPairs: number
   /** The number of days on which the needed check was made, by the clock of the database. */
   readonly days: number
-  /** Fingerprints of the attendance codes that were compared. `codesNotCompared` has the codes that were only seen. */
+  /** Fingerprints of the attendance codes that were compared. `codesNotCompared` has the codes that occurred in writes, but in no compared record. */
   readonly codes: readonly string[]
   readonly codesNotCompared: readonly string[]
   /** Fingerprints of attendance codes that are known only from records that V2 refused. */

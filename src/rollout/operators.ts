@@ -129,7 +129,7 @@ export function expectOther(
   if (mayPropose) return
   throw new AdapterError(
     'ADP_FORBIDDEN',
-    `The configuration no longer lets ${proposer}, who proposed this change, change stages. It was not approved. Propose it again.`,
+    `${proposer}, who proposed this change, may no longer change stages under the configuration. The change was not approved. Have an operator propose the change again.`,
   )
 }
 

@@ -67,7 +67,10 @@ export interface Orphan {
 
 export type Orphans = Map<number, Orphan>
 
-/** Leaves open records, none sent after `sinceMs`, to recovery. Orphans of the batch under the same lease stay orphans. */
+/**
+ * Hands open records of a batch over to recovery. None of the records was sent after `sinceMs`. Keeps orphans of the batch that have the
+ * same lease, and replaces all others.
+ */
 export function markOrphaned(
   orphans: Orphans,
   batch: number,

@@ -113,8 +113,8 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
     until,
     /**
      * Resolves with true once no older record of the key of `own` is open. Resolves with false after `timeoutMs`, even if the journal could
-     * not be read until then. `older` has the known older records. The journal is asked for further older records, because records do not
-     * end in order. Never rejects.
+     * not be read until then. `older` has the known older records. The function asks the journal for further older records, because records
+     * do not end in order. Never rejects.
      */
     untilFirst: async (own: RecordRef, older: readonly RecordRef[], timeoutMs: number): Promise<boolean> => {
       const deadlineMs = clock.nowMs() + timeoutMs

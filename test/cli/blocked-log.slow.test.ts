@@ -142,7 +142,7 @@ sys.exit(child.wait())`
 })
 
 test.skipIf(process.platform !== 'linux')(
-  'a command exits with status 1 and reports it when standard output cannot be written',
+  'a command exits with status 1 and prints the reason on standard error if standard output cannot be written',
   patient,
   async () => {
     const batch = fileURLToPath(new URL('../../fixtures/class-register/body.txt', import.meta.url))

@@ -247,7 +247,7 @@ it('the adapter posts the records of one learner and event in order, even if the
 })
 
 it.each([401, 403])(
-  'the adapter posts a batch with two ids again, before it answers 200, if V3 denied the first copy as a whole (%i) (batch-wire 3)',
+  'the adapter posts a mismatch again, then answers 200, if V3 denied the credentials of the first copy with %i (batch-wire 3)',
   async (status) => {
     const upstream = await startUpstream((seen, response) =>
       (seen.headers.authorization === 'bearer renewed' ? echoRecord : replyWith(status))(seen, response),

@@ -98,7 +98,7 @@ describe('a record whose post fails', () => {
     expect(upstream.seen.map(({ body }) => (JSON.parse(body) as { Qualifier: { MinutesLate: unknown } }).Qualifier.MinutesLate)).toEqual([null, null, 5]) // prettier-ignore
   })
 
-  it('is never posted again if its outcome is unknown', async () => {
+  it('is not posted again after a 500 if no read-back is configured', async () => {
     const { upstream, adapter } = await startWithV3(first(1, replyWith(500, '', { 'Retry-After': '1' })))
     const parts = await postRecords(adapter, [flatRecord(1)])
     expect([failuresOf(parts), upstream.seen.length]).toEqual([

@@ -42,7 +42,7 @@ describe('the V3 service model', () => {
     )
   })
 
-  test('declares the group types of service-facts 15 under the alias of the service', () => {
+  test('declares the enum SIMS.GroupTypeEnum with the members of service-facts 15', () => {
     const type = createModelIndex(serviceModel).findType('SIMS.GroupTypeEnum')
     expect(type?.kind === 'enum' && [...type.valueByMember.keys()]).toEqual([
       'YearGroup',

@@ -300,7 +300,7 @@ describe.skipIf(missing !== undefined)('V2 reads with SAP CAP as V3', () => {
     expect((await get(`/V2/Attendance/AttendanceRecords(${guid(7)})`)).status).toBe(404)
   })
 
-  it('return exactly 1,000 marks in one page', async () => {
+  it('return a single page without a next link if exactly 1,000 marks match', async () => {
     expect((await follow(marks(ofEvent(1)))).map((page) => page.length)).toEqual([1_000])
   })
 

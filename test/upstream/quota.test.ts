@@ -26,7 +26,7 @@ describe('a quota', () => {
     expect([1, 4, 32].map((capacity) => fill(createQuota(capacity), NEWCOMERS))).toEqual([1, 1, 8])
   })
 
-  it('of four or more always leaves a unit for a holder that has taken none', () => {
+  it('of four or more always leaves a place for a holder that has taken none', () => {
     fc.assert(
       fc.property(fc.integer({ min: 4, max: 200 }), fc.array(fc.boolean()), (capacity, steps) => {
         const quota = createQuota(capacity)

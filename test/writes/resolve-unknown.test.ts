@@ -169,7 +169,7 @@ describe('createResolveUnknown', () => {
     })
   })
 
-  it('ends as superseded if the journal has a newer record', async () => {
+  it('leaves the record unknown with the reason superseded if the journal has a newer record', async () => {
     const known = (): Promise<KnownMarks> => Promise.resolve({ ...nothing, newer: 'open' })
     expect((await find([newer], [accepted], { known })).outcome).toEqual({
       kind: 'unknown',

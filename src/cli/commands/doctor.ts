@@ -87,7 +87,7 @@ async function examineConfig(path: string, config: Config): Promise<readonly Che
   const today = new Date(systemClock.wallMs()).toISOString().slice(0, 10)
   const ids = partners.map(({ id }) => id).join(', ')
   const valid: Finding[] = [
-    ['ok', `${path} is valid, with its secrets; partners: ${ids}`],
+    ['ok', `${path} is valid, and all its secrets can be read. Partners: ${ids}`],
     ...warningsOf(config, 1, today).map((warning): Finding => ['warning', warning]),
   ]
   const checks: readonly (readonly [string, readonly Finding[] | Promise<readonly Finding[]>])[] = [
@@ -139,7 +139,7 @@ async function examineAddress(config: Config, { url, side }: UpstreamAddress): P
   }
 }
 
-/** The number of days before its end from which a certificate should be renewed. */
+/** The number of days before expiry at which a certificate should be renewed. */
 const RENEWAL_DAYS = 30
 
 function examineCertificate(endMs: number): Finding {

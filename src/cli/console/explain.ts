@@ -65,8 +65,8 @@ const replyRules: Readonly<Record<string, Rule>> = {
 
 /** The rules that translate errors of V3 to codes of V2 (`v2ErrorRules`), and the codes of the adapter itself. */
 const codeRules: readonly (readonly [code: RegExp, rule: string])[] = [
-  [/^ATT_VAL_2$/, "V3's error concerns the event, by its code, target or message"],
-  [/^ATT_VAL_3$/, "V3's error concerns the attendance code, by its code, target or message"],
+  [/^ATT_VAL_2$/, "the code, target or message of V3's error names the event"],
+  [/^ATT_VAL_3$/, "the code, target or message of V3's error names the attendance code"],
   [/^ADP_[A-Z0-9_]+$/, 'a code of the adapter (docs/replies.md)'],
 ]
 

@@ -187,7 +187,10 @@ class UnsentError extends AdapterError {
   readonly reason: PaceRefusal
 
   constructor(reason: PaceRefusal) {
-    super('ADP_OVERLOADED', 'The rate limit of comparisons allows no request now. Nothing was sent.')
+    super(
+      'ADP_OVERLOADED',
+      'The rate limit of comparisons allows no request now. Nothing was sent, and the comparison is skipped.',
+    )
     this.reason = reason
   }
 }

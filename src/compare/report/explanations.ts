@@ -5,7 +5,7 @@ export interface Explanation {
   readonly remedy: string
 }
 
-/** The effects of a difference on a school, the gravest first. */
+/** The effects of a difference on a school, the most serious first. */
 export const gravities = ['attendance', 'records', 'lateness', 'comment', 'detail', 'form', 'open'] as const
 export type Gravity = (typeof gravities)[number]
 
@@ -150,7 +150,8 @@ const rows: readonly ExplanationRow[] = [
     title: 'Minutes of lateness are on one side only',
     meaning: 'One side leaves MinutesLate empty where the other has a number of minutes.',
     cause: 'One side drops minutes for codes that do not mean late, or a correction reached one side only.',
-    remedy: 'Ask the operator of the service which codes keep minutes. Statutory returns use this figure.',
+    remedy:
+      'Ask the operator of the service which codes keep minutes. Statutory returns use the minutes of lateness.',
   },
   {
     when: /^MinutesLate /,
@@ -159,7 +160,7 @@ const rows: readonly ExplanationRow[] = [
     meaning: 'Both sides have minutes, and the numbers differ.',
     cause: 'One side rounds or caps the minutes, or a correction reached one side only.',
     remedy:
-      'Look at the classes of numbers. If V3 caps minutes, V3 has only one class. Statutory returns use this figure.',
+      "Compare the classes of V3's numbers in all differences of MinutesLate. If there is only one class, V3 probably caps the minutes. Statutory returns use the minutes of lateness.",
   },
   {
     when: /^ExternalID /,

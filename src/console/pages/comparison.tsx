@@ -145,7 +145,7 @@ export const run: Page = {
               ['Trend', trend ? <Trend days={trend} /> : false],
             ]}
           />
-          <Section title="What differs, gravest first">
+          <Section title="What differs, most serious first">
             {classTable(classes.slice(0, SHOWN))}
             <p>
               <a href={`${linkOf(visit.params['run'] ?? '')}/report`}>The whole report</a> explains each
@@ -160,7 +160,7 @@ export const run: Page = {
   },
 }
 
-const classTable = table<ClassOfDifference>('What differs, gravest first', 'No record differs.', [
+const classTable = table<ClassOfDifference>('What differs, most serious first', 'No record differs.', [
   ['Difference', ({ explanation }) => explanation.title],
   ['Records', ({ count }) => count],
   ['Likely cause', ({ explanation }) => explanation.cause],

@@ -27,7 +27,10 @@ interface EvidenceKeeperOptions {
 
 /** The interval in milliseconds between two groups, which is also the longest time that ids stay in memory. */
 const EVERY_MS = 5_000
-/** How often expired keys are destroyed, and when first, in milliseconds. The first run is early, because many processes end within an hour. */
+/**
+ * The interval at which expired keys are destroyed, and the delay of the first run, in milliseconds. The delay is short, because many
+ * processes end within an hour.
+ */
 const [DESTROY_EVERY_MS, DESTROY_FIRST_MS] = [3_600_000, 5_000]
 /** Maximum number of waiting hashes. Further entries are lost. */
 const MAX_WAITING = 20_000

@@ -36,7 +36,10 @@ export interface ReaderOptions {
     Events,
     'stageChanged' | 'stagesStale' | 'stagesFresh' | 'trailDamaged' | 'stagesNotKept'
   >
-  /** How long a read of the stages counts, in milliseconds. The store must honour the lease that was held at a read for at least as long. */
+  /**
+   * How long the stages that were read stay valid, in milliseconds. This time must be shorter than the lease, so that the lease that was
+   * held at the read is still valid when the stages expire.
+   */
   readonly staleAfterMs: number
   /** How long V2 serves at `shadow` without the store, in milliseconds. */
   readonly resendWindowMs: number
@@ -70,7 +73,7 @@ export const PATIENCE_MS = 1_000
 /** Creates the reader of one instance, which reads and acknowledges stages. Calls `onAsked` after each query of the store. */
 export function createStageReader(options: ReaderOptions, misplaced: CountMisplaced, onAsked: () => void) {
   const { store, clock, kept, events, instance, staleAfterMs } = options
-  // With a short lease a read counts only for a short time, so the store must be read more often.
+  // With a short lease the stages stay valid only for a short time, so the store must be read more often.
   const everyMs = Math.min(POLL_MS, staleAfterMs / 4)
   const patienceMs = Math.min(PATIENCE_MS, staleAfterMs / 2)
   let state: ReaderState = {

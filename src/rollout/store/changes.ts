@@ -329,7 +329,10 @@ async function findHindrance(
   return (await findObstacle(database, transaction, kept, wanted)) ?? { kind: 'free' as const, kept }
 }
 
-/** Returns why units must not move to V3 now, or `undefined` if they may. Before that, `dropGone` records instances whose process has ended. */
+/**
+ * Returns why units must not move to V3 now, or `undefined` if they may. `dropGone` first records instances whose process has ended. If
+ * `quietMs` is 0, the function returns `undefined` without a check.
+ */
 async function findObstacle(
   database: JournalDatabase,
   { db, nowMs }: Pick<ChangeTransaction, 'db' | 'nowMs'>,

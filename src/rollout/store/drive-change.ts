@@ -111,8 +111,8 @@ async function drain(store: RolloutStore, driven: DrivenChange, options: DriveOp
 }
 
 /**
- * Commits the change if all instances have drained. The last attempt commits in any case, because a refused commit lists the instances that
- * have not drained. Returns `undefined` if the change must wait.
+ * Commits the change if all instances have drained. The last attempt calls `store.commit` even if instances have not drained: the store
+ * then refuses the commit, and its result lists these instances. Returns `undefined` if the change must wait.
  */
 async function takeStep(
   store: RolloutStore,

@@ -71,7 +71,7 @@ const firstSeptember = (year: number): number => dayNumber(`${year}-09-01`)
 /** Returns the last day on roll of a pupil who does not leave early: 31 August after Year 6. */
 const endOfPhase = (entryYear: number): number => firstSeptember(entryYear + 6) - 1
 
-/** Returns the admission day: the first day of the year group, or for a late joiner a school day between this day and `before`. */
+/** Returns the admission day: 1 September of the entry year or, for a late joiner, a school day between that day and `before`. */
 function admission(seed: number, number: number, entryYear: number, before: number): number {
   const random = createRandom(seed, `place ${number}`)
   const start = firstSeptember(entryYear)

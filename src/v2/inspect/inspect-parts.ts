@@ -46,9 +46,9 @@ export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
   ADP_PATH: 'Send the plain path …/V2/Attendance/$batch.',
   ADP_METHOD_NOT_ALLOWED: 'Send the batch with POST.',
   ADP_SUBSCRIPTION_KEY:
-    'Send Ocp-Apim-Subscription-Key with the batch request. If it was removed from a recording, replace it with any text.',
+    'Send Ocp-Apim-Subscription-Key with the batch request. If the header was removed from a recording, put any text in its place.',
   ADP_TOKEN:
-    'Send Authorization: bearer <token> with the batch request. If it was removed from a recording, replace it with any text.',
+    'Send Authorization: bearer <token> with the batch request. If the header was removed from a recording, put any text in its place.',
   ADP_METHOD: 'Send only POST in a batch. Read with GET outside the batch.',
   ADP_JSON: 'Send one JSON object as in RFC 8259, with each name only once.',
   ADP_CHARSET: 'Encode the record in UTF-8, or in the single-byte charset that its Content-Type names.',

@@ -177,7 +177,7 @@ export class NearDelimiters {
     if (this.count <= this.max) return
     throw new AdapterError(
       'ADP_LIMIT',
-      `The body has more than ${this.max} lines that begin with a boundary but are not delimiters. Use another boundary.`,
+      `The body has too many lines that begin with a boundary but are not delimiters (limit ${this.max}, blanks at line ends included). Nothing was posted. Use another boundary.`,
       { at: { offset } },
     )
   }

@@ -40,7 +40,7 @@ describe('plainBody', () => {
     },
   )
 
-  it('counts the length that a gzip body states, and refuses a longer body', async () => {
+  it('adds the length in the trailer of a gzip body to its size, and returns "tooLarge" if the body decompresses to more', async () => {
     const body = gzipSync(text)
     expect(sizeOfReply(replyOf('gzip', body))).toBe(body.length + text.length)
     const short = Buffer.from(body)

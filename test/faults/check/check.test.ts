@@ -198,13 +198,13 @@ test.each(withVerdict(supersededOnes))(
 )
 
 const conflicts: [name: string, first: EffectEntry[], findings: string[]][] = [
-  ['when another mark exists', [effect('first', 1)], none],
-  ['although no other mark exists', [], ['lost first: answered created, but never recorded', 'falseAnswer second: answered 409, but nothing is wrong with it']],
-  ['although the second mark was recorded', [effect('first', 1), effect('second', 2)], ['falseAnswer second: answered 409, but recorded']],
+  ['another mark exists', [effect('first', 1)], none],
+  ['no other mark exists', [], ['lost first: answered created, but never recorded', 'falseAnswer second: answered 409, but nothing is wrong with it']],
+  ['the second mark was recorded', [effect('first', 1), effect('second', 2)], ['falseAnswer second: answered 409, but recorded']],
 ] // prettier-ignore
 
 test.each(withVerdict(conflicts))(
-  'the fault check %s a 409 to a second mark, from a service with one mark per key, %s',
+  'the fault check %s a 409 to a second mark from a service with one mark per key: %s',
   (_verdict, _name, recorded, findings) => {
     const second = sent('second', 3, [[4, { kind: 'refused', status: 409 }]])
     const writes = [sent('first', 1, [[2, created('first')]]), second]

@@ -76,7 +76,7 @@ describe('the fault proxy, for an HTTP request', () => {
 })
 
 describe('the fault proxy, for a connection', () => {
-  test('refuses the connection without reaching the service', async () => {
+  test('refuses a connection without contacting the service if the plan says `refuse`', async () => {
     const { upstream, targets, whole } = await service()
     const faults = ['refuse', 'pass'] as const
     let at = 0

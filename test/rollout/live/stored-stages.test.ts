@@ -217,7 +217,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(store.unrecorded.get('acme')).toBeLessThan(4_600)
   })
 
-  it('reports an unrecorded write that began at legacy and ended at shadow before it counts as drained', async () => {
+  it('reports an unrecorded write of legacy to the store before the instance acknowledges that its writes have drained', async () => {
     const { store, pass, begin } = await startInstance()
     await pass(2_000)
     const write = await begin()
@@ -581,7 +581,7 @@ describe('an instance that starts with saved stages', () => {
     ])
   })
 
-  it('reports a single time that the audit trail of the store does not continue the saved trail, and follows the stages of the store', async () => {
+  it('reports only once that the audit trail of the store does not continue the saved trail, and follows the stages of the store', async () => {
     const { saved } = await startInstance({ store: storeAt('legacy') })
     const store = storeAt('v3')
     store.isTrailContinued = false

@@ -124,8 +124,8 @@ export function toHtml(report: Report): string {
                   )}
                 </ul>
                 <p class="note">
-                  Differences by their meaning for a school, the gravest first. A record with two differences
-                  counts twice.
+                  Differences by their meaning for a school, the most serious first. A record with two
+                  differences counts twice.
                 </p>`
             }
             ${limits.map((limit) => html`<p class="limit">${limit}</p>`)}

@@ -136,11 +136,11 @@ export function classSection({ classes, run }: Report): Markup {
   if (classes.length === 0) return section('classes', 'Differences', 'No record differs.', undefined)
   const [explained, others] = [classes.slice(0, MOST_EXPLAINED), classes.slice(MOST_EXPLAINED)]
   const most = Math.max(1, ...explained.map(({ count }) => count))
-  const number = classes.length === 1 ? 'One class' : `${classes.length} classes`
+  const number = others.length > 0 ? `The first ten of ${classes.length}` : classes.length
   const lead =
-    others.length > 0
-      ? `The first ten of ${classes.length} classes, the gravest first.`
-      : `${number} of differences, the gravest first.`
+    classes.length === 1
+      ? 'One class of differences.'
+      : `${number} classes of differences, the most serious first.`
   const rest = table('Other classes of differences', others, [
     fieldColumn,
     ['Kind', ({ kind }) => rowNames.get(kind) ?? kind],
