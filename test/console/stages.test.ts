@@ -177,10 +177,15 @@ test('the console shows live comparison to people who may see the partner, and r
   await writeRun(join(folder, 'runs'), run, JSON.stringify({ ...termRun(), run }))
 
   const trend = [{ day, compared: 120, differing: 5 }]
+  // The list has the verdict of the advice, which the page of the partner shows too.
+  const { partners } = (await ask('olga', '/partners')) as {
+    partners: { partner: string; advice: { verdict: string } }[]
+  }
+  const verdictOf = (partner: string) => partners.find((one) => one.partner === partner)?.advice.verdict
   const found = (partner: string) => ({
     ...{
       partner,
-      outcome: 'differs',
+      verdict: verdictOf(partner),
       compared: 120,
       offered: 120,
       verdicts: { same: 115, differs: 5 },

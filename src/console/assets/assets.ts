@@ -191,6 +191,7 @@ mark{background:var(--note);color:var(--bg);border-radius:3px}
 .list{list-style:disc;padding-left:1.2rem;display:grid;gap:.25rem}
 .act{display:grid;gap:.75rem;justify-items:start;padding:1rem;border:1px solid var(--line);border-radius:8px;background:var(--panel)}
 .field{display:grid;gap:.2rem;width:100%;max-width:36rem}
+.act>.rows{justify-self:stretch}
 .field:only-child,.field:has(textarea){grid-column:1/-1}.field:has(textarea){max-width:none}
 .fields{display:grid;align-items:end;gap:.75rem 1.5rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));width:100%}
 .report{width:100%;height:80vh;border:1px solid var(--line);border-radius:8px;background:var(--bg)}

@@ -1,4 +1,4 @@
-import { formatCount, formatCounted } from '../../compare/report/format.ts'
+import { formatCounted } from '../../compare/report/format.ts'
 import { describeCause, formatCause } from '../../journal/index.ts'
 import { sees } from '../../rollout/operators.ts'
 import { expectOperator, paramsOf, reasonOf, usageError, type Visit } from '../access/visit.ts'
@@ -13,6 +13,8 @@ interface KindOfList {
   readonly title: string
   readonly text: string
   readonly empty: string
+  /** What to do about the records, or `undefined` if the remedy depends on their cause. */
+  readonly remedy?: string
   /** The action on records of the list, or `undefined` if only their clients can act. */
   readonly act?: {
     readonly label: string
@@ -40,11 +42,13 @@ const kinds: Readonly<Record<Kind, KindOfList>> = {
     title: 'Not applied',
     text: 'The service has none of these records. Their clients were told to send the same batches again, and have not done so yet. Remind the partner.',
     empty: 'Every client has sent its records again.',
+    remedy: 'If the cause remains, remove it. Then the clients must send the same batches again.',
   },
   parked: {
     title: 'Parked',
     text: 'The adapter retries these records in the background. The action Retry makes them due at once.',
     empty: 'No record is waiting.',
+    remedy: 'Wait. The adapter retries these records by itself.',
     act: {
       label: 'Retry',
       note: 'retry',
@@ -128,25 +132,25 @@ interface GroupProps {
 /** Shows the records of one cause: the remedy once, and the action on all of them or on those that are chosen. */
 function Group({ visit, filter, group, id, records }: GroupProps) {
   const { kind, partner } = filter
-  const { act } = kinds[kind]
+  const { act, remedy } = kinds[kind]
   const { reason, state } = group
   const cause = describeCause(state, reason)
-  const count = formatCount(group.records)
+  const count = formatCounted(group.records, 'record')
   const query = new URLSearchParams({ kind, reason, ...(partner !== undefined && { partner }) })
   const isOpen = records.length > 0
   const list = isOpen && listOf(act !== undefined)(records)
   return (
-    <Section title={`${formatCounted(group.records, 'record')}: ${reason || 'no cause'}`}>
+    <Section title={`${count}: ${reason || 'no cause'}`}>
       <Notice
         tone={states[state][1]}
         what={formatCause({ ...cause, remedy: '' })}
-        remedy={cause.remedy}
-        link={isOpen ? undefined : [`/letters?${query.toString()}`, `Show the ${count} records`]}
+        remedy={remedy ?? cause.remedy}
+        link={isOpen ? undefined : [`/letters?${query.toString()}`, `Show ${count}`]}
       />
       {act !== undefined && visit.actor.role === 'operator' ? (
         <Form
           {...{ visit, id, fields: [reasonField], hidden: { group: reason } }}
-          label={isOpen ? `${act.label} the selected records` : `${act.label} all ${count} of ${reason}`}
+          label={isOpen ? `${act.label} the selected records` : `${act.label} ${count} of ${reason}`}
           name={isOpen ? undefined : 'all'}
         >
           {list}

@@ -46,6 +46,7 @@ export const partner: Page = {
     const configuration = stages.configuration(id)
     return {
       title: id,
+      status: `${details.next ? details.document.advice.verdict : details.document.stage} · ${id}`,
       json: { ...toJson(details), configuration, history, side },
       body: (
         <>

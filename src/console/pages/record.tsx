@@ -128,7 +128,6 @@ function sentenceOf({ row, details, steps }: FoundRecord, codes: readonly string
 const codeTable = table<string>('Codes', '', [
   ['Code', (code) => <code>{code}</code>],
   ['Meaning', (code) => describeCause('refused', code).cause],
-  ['What to do', (code) => describeCause('refused', code).remedy],
 ])
 
 interface Moment {
