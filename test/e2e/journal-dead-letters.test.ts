@@ -115,7 +115,7 @@ const known = { id: 'default', match: { pathPrefix: '/default' } }
 describe('recovery of an open record for which the credentials or the partner are missing', () => {
   it.each([
     ['a request of its partner', [known, other], 'noCredentials', /Set journal\.keys/],
-    ['the configuration of its partner', [other], 'noPartner', /not in the configuration for a day/],
+    ['the configuration of its partner', [other], 'noPartner', /not in the configuration/],
   ])('lets newer marks of its key wait for at most a day while it waits for %s', async (_what, partners, reason, remedy) => {
     const [upstream, journal] = [await startService(), journalFile()]
     await leave(journal, { payload: payloadOf(three), learners: [1, 2, 3] })
