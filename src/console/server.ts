@@ -126,7 +126,6 @@ const secureHeaders = helmet({
       styleSrc: ["'self'"],
       scriptSrc: ["'self'"],
       imgSrc: ["'self'"],
-      frameSrc: ["'self'"],
       connectSrc: ["'self'"],
       formAction: ["'self'"],
       frameAncestors: ["'none'"],
@@ -290,9 +289,7 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
     if (wantsJson(request)) response.json(shown.json)
     else if (shown.document !== undefined) {
       const { html, policy } = shown.document
-      // The page of the run shows the report in a frame.
-      response.set('X-Frame-Options', 'SAMEORIGIN')
-      response.set('Content-Security-Policy', `${policy}; frame-ancestors 'self'`).send(html)
+      response.set('Content-Security-Policy', `${policy}; frame-ancestors 'none'`).send(html)
     } else {
       const result = results.get(signedIn.csrf)
       results.delete(signedIn.csrf)

@@ -520,7 +520,7 @@ describe('the HTTP interface of the console', () => {
       expect(headers).toMatchObject({
         'cache-control': 'no-store',
         'content-security-policy':
-          "default-src 'none';style-src 'self';script-src 'self';img-src 'self';frame-src 'self';connect-src 'self';form-action 'self';frame-ancestors 'none';base-uri 'none'",
+          "default-src 'none';style-src 'self';script-src 'self';img-src 'self';connect-src 'self';form-action 'self';frame-ancestors 'none';base-uri 'none'",
         'x-frame-options': 'DENY',
         'x-content-type-options': 'nosniff',
         'referrer-policy': 'same-origin',

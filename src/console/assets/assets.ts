@@ -103,10 +103,6 @@ async function refresh() {
 localize(document)
 await draw(document)
 setInterval(refresh, 5_000)
-for (const all of document.querySelectorAll('[data-selects]'))
-  all.addEventListener('change', () => {
-    for (const one of document.querySelectorAll(all.dataset.selects)) one.checked = all.checked
-  })
 `
 
 const styles = `
@@ -194,10 +190,8 @@ mark{background:var(--note);color:var(--bg);border-radius:3px}
 .act>.rows{justify-self:stretch}
 .field:only-child,.field:has(textarea){grid-column:1/-1}.field:has(textarea){max-width:none}
 .fields{display:grid;align-items:end;gap:.75rem 1.5rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));width:100%}
-.report{width:100%;height:80vh;border:1px solid var(--line);border-radius:8px;background:var(--bg)}
 .json{background:none;padding:0;display:inline-block}
 .badges{display:flex;flex-wrap:wrap;gap:.3rem}
-.switch{display:grid;gap:.2rem;justify-items:start}
 .row{display:flex;flex-wrap:wrap;gap:.75rem;align-items:center}
 .check{display:flex;gap:.5rem;align-items:center}
 input,select,textarea,button{font:inherit;color:inherit}
