@@ -143,7 +143,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
       expect(await use.page.locator('[role=status]').textContent()).toContain('V2 serves school-7')
       await use.submit('form[aria-label="Back to legacy"] button')
       expect(await use.page.locator('[role=status]').textContent()).toContain('legacy')
-      return ['back zenith anna ']
+      return ['back zenith anna']
     }],
     ['searches a learner and opens the record', async (use: Use) => {
       await enter(use, 'olga', '/batches')
