@@ -42,7 +42,7 @@ export { ownIdentity } from './process-identity.ts'
 export { openSecret } from './keys.ts'
 export { type JournalTables, readMeta, readSalt } from './schema.ts'
 export { readV2Clients, type V2Client } from './read-clients.ts'
-export { isDue, readBalances, readDeadLetters, settledAmong } from './read-records.ts'
+export { isDue, readBalances, settledAmong } from './read-records.ts'
 export {
   createKeyHash,
   decrypt,

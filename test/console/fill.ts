@@ -117,8 +117,8 @@ export async function fillJournal({ url, records, settled, onProgress }: FillOpt
       onProgress?.(done)
     }
     for (const [partner, [open, confirmed, refused, unknown, parked]] of ledger)
-      await sql`insert into journal_ledger (partner, open, confirmed, refused, unknown, parked)
-        values (${partner}, ${open}, ${confirmed}, ${refused}, ${unknown}, ${parked})`.execute(db)
+      await sql`insert into journal_ledger (partner, open, confirmed, refused, unknown, parked, not_applied)
+        values (${partner}, ${open}, ${confirmed}, ${refused}, ${unknown}, ${parked}, 0)`.execute(db)
     await sql`update journal_commits set last_batch = ${batch}`.execute(db)
     const [large] = await rowsOf<{ batch: number }>(db)`
       select batch from journal_records where position = 19999`

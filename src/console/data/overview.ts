@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 
-import { fitTotals, isLive, readBalances, readDeadLetters, recordStates, stateCodes, stateColumns } from '../../journal/index.ts' // prettier-ignore
+import { fitTotals, isLive, readBalances, recordStates, stateCodes, stateColumns } from '../../journal/index.ts' // prettier-ignore
 import { none } from './count-batches.ts'
 import { type RangeCounts, readCounts } from './counts.ts'
 import type { ConsoleDatabase } from './open-database.ts'
@@ -21,14 +21,15 @@ export async function readOverview(database: ConsoleDatabase, range: Range, scop
     return counts
   }
   const live = await read('live')
+  const trouble = await readTrouble(db, read, scope)
   const report = live.rows.findLast(({ words: [name] }) => name === 'reports')
   return {
     atMs,
     traffic: toTraffic(await read(range), scope),
-    balances: await readPartnerBalances(db, scope),
+    balances: await readPartnerBalances(db, trouble, scope),
     instances: await readInstances(database),
     index: await readIndexState(db),
-    trouble: await readTrouble(db, read, scope),
+    trouble,
     reportedMs: report && live.fromMs + (report.index + 1) * live.stepMs,
   }
 }
@@ -56,16 +57,21 @@ function toTraffic(counted: RangeCounts, scope: Scope): Traffic {
   }
 }
 
-async function readPartnerBalances(db: Db, scope: Scope): Promise<readonly PartnerBalance[]> {
+async function readPartnerBalances(
+  db: Db,
+  trouble: Overview['trouble'],
+  scope: Scope,
+): Promise<readonly PartnerBalance[]> {
   const checks = await rowsOf<{ partner: string; holds: number; checkedMs: number }>(db)`
     select partner, holds, checked_ms as "checkedMs" from console_checks`
-  const letters = await readDeadLetters(db)
+  const letters = trouble.filter(({ kind }) => kind === 'deadLetters')
   const balances = await readBalances(db)
   const shown = balances.filter(({ partner }) => isInScope(scope, partner))
   return shown.map((balance) => {
-    const isOwn = ({ partner }: { readonly partner: string }): boolean => partner === balance.partner
+    const isOwn = ({ partner }: { readonly partner: string | undefined }): boolean =>
+      partner === balance.partner
     const check = checks.find(isOwn)
-    const deadLetters = letters.get(balance.partner) ?? 0
+    const deadLetters = letters.find(isOwn)?.count ?? 0
     return { ...balance, deadLetters, holds: check && check.holds === 1, checkedMs: check?.checkedMs }
   })
 }

@@ -116,9 +116,10 @@ async function readWaiting(db: Db): Promise<readonly Trouble[]> {
     readonly sinceMs: number
   }
   const active = await rowsOf<Row>(db)`
-    select b.partner, r.state, count(*) as count, min(b.received_ms) as "sinceMs"
-    from journal_records r join journal_batches b on b.id = r.batch
-    where r.active = 1 and r.state <> ${sql.lit(stateCodes.open)} group by b.partner, r.state`
+    select b.partner, r.state, cast(sum(r.records) as bigint) as count, min(b.received_ms) as "sinceMs"
+    from (select batch, state, count(*) as records from journal_records
+      where active = 1 and state <> ${sql.lit(stateCodes.open)} group by batch, state) r
+    join journal_batches b on b.id = r.batch group by b.partner, r.state`
   const letters = await rowsOf<Omit<Row, 'state'>>(db)`
     select b.partner, count(*) as count, min(coalesce(r.settled_ms, b.received_ms)) as "sinceMs"
     from journal_records r join journal_batches b on b.id = r.batch where r.dead_letter = 1 group by b.partner`

@@ -62,6 +62,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
         id: 'acme',
         match: { header: { name: 'x-partner', value: 'acme' } },
         stage: 'v3',
+        v3: { budgetMs: 5_000 },
       },
       {
         id: 'zenith',
@@ -91,7 +92,8 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
     const own = { AttendableEvent: events[session], Comment: `${HUSH} ${used}`, MinutesLate: 7 }
     return { ...sampleMark(samples, at, own), ...members }
   }
-  const post = (batch: BatchText) => postBatch(adapter, batch, credentials)
+  const post = (batch: BatchText, headers: Readonly<Record<string, string>> = {}) =>
+    postBatch(adapter, batch, { ...credentials, ...headers })
   /** Posts records as one batch. If `isMismatch` is true, its client gets a single 200 for all records. */
   const postMarks = (records: readonly (object | string)[], isMismatch = false) => {
     const [batch, boundary] = [`batch_${randomUUID()}`, `batch_${randomUUID()}`]

@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto'
+import { DatabaseSync } from 'node:sqlite'
+
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+
+import type { Alarm } from '../../src/console/alarms.ts'
+import { serveConsole, type ServedConsole, tokenOf } from '../console/support/serve-console.ts'
+import { batchOf } from '../support/batch-request.ts'
+import { atEndOfFile } from '../support/end-of-file.ts'
+import { type Opened, openWindow } from './look-at-console.ts'
+import { startBrowser } from './start-browser.ts'
+
+const onEnd = atEndOfFile()
+const browser: Browser | undefined = await startBrowser()
+const TIME_MS = 60_000
+
+/** Longer than the budget of a write, so that the adapter does not retry, and short enough for a resend. */
+const late = { 'Retry-After': '6' }
+const down = { kind: 'status', status: 503, headers: late, face: 'V3' }
+
+let served: ServedConsole
+let window: Opened
+beforeAll(async () => {
+  served = await serveConsole(onEnd)
+  window = await openWindow(browser, served.url, tokenOf('olga'))
+  await window.page.goto('/')
+})
+afterAll(() => browser?.close())
+
+/** Posts one mark under these faults, and returns a function that removes the faults and resends the batch until V3 accepts it. */
+async function postUnder(
+  faults: readonly object[],
+  headers: Readonly<Record<string, string>> = {},
+  isMismatch = false,
+): Promise<() => Promise<void>> {
+  const { mark, post, setFaults } = served
+  await setFaults(...faults)
+  const [batch, boundary] = [`batch_${randomUUID()}`, `batch_${randomUUID()}`]
+  const text = batchOf([mark()], { batch, boundary: isMismatch ? boundary : batch })
+  await post(text, headers)
+  return async () => {
+    await setFaults()
+    await vi.waitFor(async () => {
+      const { text: reply } = await post(text)
+      expect(reply).toContain('201 Created')
+    }, TIME_MS)
+  }
+}
+
+const actOnAll = (path: string) => async (): Promise<void> => {
+  await served.setFaults()
+  const done = await served.ask('olga', path, { all: '1', reason: 'V3 is back' })
+  expect(done.status).toBe(200)
+}
+
+const step = async (who: string, partner: string, form: Readonly<Record<string, string>>): Promise<void> => {
+  expect((await served.ask(who, `/partners/${partner}`, { reason: 'a test', ...form })).status).toBe(200)
+}
+
+/** Opens the journal to change it as another instance would. */
+function openJournalFile(): DatabaseSync {
+  const file = new DatabaseSync(`${served.folder}/journal.db`, { timeout: 10_000 })
+  onEnd(() => {
+    file.close()
+    return Promise.resolve()
+  })
+  return file
+}
+
+/** Each alarm with its cause, which returns the cure. */
+const causes: readonly (readonly [Alarm['kind'], () => Promise<() => Promise<unknown>>])[] = [
+  ['v3Fails', () => postUnder([down])],
+  ['notApplied', () => postUnder([down])],
+  ['v3Throttles', () => postUnder([{ ...down, status: 429 }])],
+  ['denied', () => postUnder([], { Authorization: 'bearer wrong' })],
+  ['parked', async () => {
+    await postUnder([down], {}, true)
+    return actOnAll('/letters?kind=parked')
+  }],
+  ['deadLetters', async () => {
+    await served.setFaults()
+    await served.postMarks([served.mark({ SchoolAttendanceCode: randomUUID() })], true)
+    return actOnAll('/letters')
+  }],
+  ['stepWaits', async () => {
+    await step('otto', 'zenith', { step: 'set', stage: 'shadow' })
+    return () => step('anna', 'zenith', { step: 'back' })
+  }],
+  ['instanceGone', async () => {
+    const file = openJournalFile()
+    file.exec(`insert into journal_instances (host, boot, pid, started, lease_until, lease_ms, lost) values ('mb-9', '', 1, '', 1, 1, 1)`)
+    return () => {
+      file.exec(`delete from journal_instances where host = 'mb-9'`)
+      return Promise.resolve()
+    }
+  }],
+] // prettier-ignore
+
+describe.skipIf(browser === undefined)('the overview in Chromium, over the adapter and the sandbox', () => {
+  test('is green once every alarm was checked and none is on', { timeout: TIME_MS }, async () => {
+    await postUnder([])
+    await window.page.locator('.notice.good').waitFor({ timeout: TIME_MS })
+    expect(await window.page.title()).toBe('No alarms · Markbridge')
+  })
+
+  test.for(causes)(
+    'shows an alarm as long as its cause lasts, in a page that stays open: %s',
+    { timeout: 3 * TIME_MS },
+    async ([kind, cause]) => {
+      const alarm = window.page.locator(`[data-alarm="${kind}"]`)
+      expect(await alarm.count()).toBe(0)
+      const cure = await cause()
+      await alarm.first().waitFor({ timeout: TIME_MS })
+      expect(await window.page.title()).toMatch(/^\d+ alarms? · Markbridge$/)
+      await cure()
+      await alarm.first().waitFor({ state: 'detached', timeout: TIME_MS })
+      expect(window.events).toEqual([])
+    },
+  )
+})
