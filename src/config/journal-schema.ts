@@ -29,7 +29,7 @@ const encryptionKey = z.strictObject({
     z.string().regex(/^[\w.-]{1,64}$/, 'must be 1 to 64 letters, digits, dots, dashes or underscores'),
   ),
   key: key(
-    'The key, as 64 hexadecimal digits or as 32 bytes in base64. Required except for the id plaintext.',
+    'The key, as 64 hexadecimal digits or as 32 bytes in base64. The entry { id: plaintext } has no key, and every other entry must have one.',
     keySecret.optional(),
   ),
 })

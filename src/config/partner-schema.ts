@@ -98,7 +98,7 @@ const partnerV3 = z.strictObject({
   batchFormat: key('Format of a $batch of V3.', z.enum(['multipart', 'json']).default('multipart')),
   batchRecords: key('Maximum number of records in one $batch of V3.', z.int().min(2).max(1_000).default(100)),
   batchRecordMs: key(
-    'Longest time that V3 needs for one record of a $batch. For each record of a $batch, the timeout of its reply grows by this time. After a lost reply, the adapter also waits this long for each record before it posts the records again.',
+    'Longest time that V3 needs for one record of a $batch. The timeout of the reply to a $batch grows by this time for each of its records. After a lost reply, the adapter also waits this long for each record before it posts the records again.',
     timeWithin(1, 60_000).prefault('500ms'),
   ),
   concurrency: key(

@@ -309,7 +309,7 @@ export const configSchema = z.strictObject({
     z
       .strictObject({
         allow: key(
-          'Path patterns of these requests. A pattern alone allows the default methods of its path; { path, methods } allows the listed methods. A $batch is passed through only if a pattern ends in $batch.',
+          'Path patterns of these requests. A pattern alone allows the default methods of its path, which are GET, HEAD and OPTIONS for most paths (docs/pass-through.md); { path, methods } allows the listed methods. A $batch is passed through only if a pattern ends in $batch.',
           z.array(allowedPath).default(() => [...defaultAllow]),
         ),
         rewriteLinks: key(

@@ -179,7 +179,11 @@ export function createEvents(
     'Connections that were closed at the limit of open files.',
     {},
   )
-  const leasesLost = counter('journal_leases_lost_total', 'Times that this instance lost its lease.', {})
+  const leasesLost = counter(
+    'journal_leases_lost_total',
+    'Number of times that this instance lost its lease.',
+    {},
+  )
   const stageChanges = counter('stage_changes_total', 'Changes of stages that took effect in this process.', { partner, stage: stages }) // prettier-ignore
   return {
     // Clients
@@ -236,7 +240,7 @@ export function createEvents(
     recoveryWaits: event<OfPartner & { readonly missing: 'credentials' | 'partner' }>('warn', 'recovery waits'), // prettier-ignore
     recoveryFailed: event('error', 'recovery failed', counter('recovery_failures_total', 'Failures of recovery.', { code: unlisted })), // prettier-ignore
     /** The journal became unavailable. Writes are answered with 503 until it recovers. */
-    journalFailed: event<{ readonly reason: string }>('error', 'journal failed', counter('journal_failures_total', 'Times that the journal became unavailable.', {})), // prettier-ignore
+    journalFailed: event<{ readonly reason: string }>('error', 'journal failed', counter('journal_failures_total', 'Number of times that the journal became unavailable.', {})), // prettier-ignore
     journalRecovered: plain('info', 'journal recovered'),
     /** The lease of this instance ended. Other instances may have finished its batches. */
     journalLeaseLost: plain('error', 'journal lease lost', () => leasesLost({})),
@@ -252,15 +256,15 @@ export function createEvents(
     trailDamaged: plain('error', 'audit trail of stages damaged'),
     /** The stages cannot be written to their file. This instance then acknowledges no change of a stage, so no step forward commits. */
     stagesNotKept: plain('error', 'stages cannot be kept in their file'),
-    guardActed: event<GuardFinding>('error', 'guard acted', counter('stage_guard_actions_total', 'Times that guards moved a partner back to V2.', { partner })), // prettier-ignore
+    guardActed: event<GuardFinding>('error', 'guard acted', counter('stage_guard_actions_total', 'Number of times that guards moved a partner back to V2.', { partner })), // prettier-ignore
     /** The guards would have taken a partner back, but are configured only to warn. Reported once for each revision of the stage. */
-    guardWarned: event<GuardFinding>('error', 'guard warns', counter('stage_guard_warnings_total', 'Times that guards found V3 worse than V2 but only warned.', { partner })), // prettier-ignore
+    guardWarned: event<GuardFinding>('error', 'guard warns', counter('stage_guard_warnings_total', 'Number of times that guards found V3 worse than V2 but only warned.', { partner })), // prettier-ignore
     /** The data of the console cannot be read or written. Until then its pages are out of date. */
     consoleFailed: plain('warn', 'console data unavailable'),
 
     // The process
     /** Periodic work failed. Further failures in a row are not reported. Its data may be lost. The next run takes place as usual. */
-    workFailed: event<{ readonly work: string; readonly code: string }>('error', 'periodic work failed', counter('work_failures_total', 'Times that periodic work began to fail.', { work: unlisted })), // prettier-ignore
+    workFailed: event<{ readonly work: string; readonly code: string }>('error', 'periodic work failed', counter('work_failures_total', 'Number of times that periodic work began to fail.', { work: unlisted })), // prettier-ignore
     /** An unexpected error. The event has its class and stack, which contain no data, but not its message. */
     internalError: event<{ readonly errorName: string; readonly stack: readonly string[] }>('error', 'internal error', counter('internal_errors_total', 'Unexpected errors.', {})), // prettier-ignore
     /** The drain time of a shutdown ended, and `requests` connections were closed before their replies were read. */

@@ -66,7 +66,11 @@ test('only counters have names that end in _total, and their series begin at 0 u
   expect(inTotal.filter((name = '') => !counters.includes(name))).toEqual([])
   const ofAdapter = counters.filter((name) => name.startsWith('markbridge_'))
   expect(ofAdapter.filter((name) => !name.endsWith('_total'))).toEqual([])
-  const late = [...(/Their series begin at 0,[^:]*/.exec(operations)?.[0] ?? '').matchAll(/`(\w+_total)`/g)]
+  const late = [
+    ...(/appear with their first count:\n\n(?:- .*\n)+/.exec(operations)?.[0] ?? '').matchAll(
+      /`(\w+_total)`/g,
+    ),
+  ]
   const begun = ofAdapter.filter((name) => new RegExp(`^${name}(?:\\{.*\\})? 0$`, 'm').test(text))
   expect(ofAdapter.filter((name) => !begun.includes(name)).sort()).toEqual(
     late.map(([, name = '']) => `markbridge_${name}`).sort(),

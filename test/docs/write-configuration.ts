@@ -13,7 +13,7 @@ const START = '<!-- Made by `npm run docs`. -->\n'
 export async function makeConfigurationPage(): Promise<string> {
   const [introduction = ''] = (await readFile(configurationPage, 'utf8')).split(START)
   const sections = Object.entries(createConfigJsonSchema().properties ?? {}).map(([name, node]) =>
-    [`## ${name}\n`, `${node.description ?? ''}\n`, '| key | default | meaning |', '|---|---|---|', ...rowsOf(node, name)]
+    [`### ${name}\n`, `${node.description ?? ''}\n`, '| key | default | meaning |', '|---|---|---|', ...rowsOf(node, name)]
       .join('\n')
       .concat('\n'),
   ) // prettier-ignore
