@@ -16,7 +16,7 @@ import { createRolloutStore } from '../rollout/store/rollout-store.ts'
 import { formatProfile, joinProfiles, parseProfile } from '../translate/index.ts'
 import type { RateSlots } from '../upstream/index.ts'
 import type { EchoLearning } from '../writes/context.ts'
-import { markFileOf } from './stages.ts'
+import { highWaterFileOf } from './stages.ts'
 
 /** Opens the configured journal, and connects `stores` with the journal. Throws the errors of `openJournal`. */
 export async function openConfiguredJournal(
@@ -40,7 +40,7 @@ export async function openConfiguredJournal(
     replayForMs,
     keepRecordsMs,
     leaseMs,
-    markFile: markFileOf(config),
+    highWaterFile: highWaterFileOf(config),
     trace,
     plaintext: acceptsPlaintext(config) ? 'accept' : 'refuse',
     events: {

@@ -14,7 +14,7 @@ export function stageFileOf(journal: JournalConfig): string | undefined {
 }
 
 /** Returns the path of the file with the number of the last change that was seen in the journal, or `undefined` without `stateDir`. */
-export function markFileOf({ stateDir }: Pick<JournalConfig, 'stateDir'>): string | undefined {
+export function highWaterFileOf({ stateDir }: Pick<JournalConfig, 'stateDir'>): string | undefined {
   return stateDir === undefined ? undefined : join(stateDir, 'journal.mark')
 }
 

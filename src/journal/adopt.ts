@@ -25,7 +25,7 @@ import { damagedStore } from './store-error.ts'
 
 interface AdoptOptions {
   readonly url: string
-  readonly markFile?: string | undefined
+  readonly highWaterFile?: string | undefined
   readonly keys?: readonly JournalKey[]
 }
 
@@ -122,7 +122,7 @@ export async function adoptStore(
     await writeMeta(db, 'age', String(ageMs))
     return { readBackUntilMs, mark: await readHighWater(db, dialect) }
   })
-  if (store.markFile !== undefined && mark !== undefined) replaceMark(store.markFile.path, mark)
+  if (store.highWaterFile !== undefined && mark !== undefined) replaceMark(store.highWaterFile.path, mark)
   return readBackUntilMs
 }
 
@@ -131,8 +131,8 @@ const findDamageOfKeys = async (
   { keys = [] }: Pick<AdoptOptions, 'keys'>,
 ): Promise<KeyDamage | undefined> => findKeyDamage(db, keys, await readSalt(db))
 
-function openAny({ url, markFile }: AdoptOptions, existing: boolean): Store {
-  return openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing, markFile })
+function openAny({ url, highWaterFile }: AdoptOptions, existing: boolean): Store {
+  return openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing, highWaterFile })
 }
 
 function setFilesAside(url: string, nowMs: number): readonly string[] {

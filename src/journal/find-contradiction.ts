@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely'
 
-import { type HighWaterMark, type MarkFilePlace, missingOf, readMark, totalOf } from './high-water.ts'
+import { type HighWaterMark, type HighWaterFilePlace, missingOf, readMark, totalOf } from './high-water.ts'
 import { type Dialect, hasTables, type JournalTables, readMeta, writeMeta } from './schema.ts'
 
 /**
@@ -10,36 +10,36 @@ import { type Dialect, hasTables, type JournalTables, readMeta, writeMeta } from
 export async function findContradiction({
   db,
   dialect,
-  markFile,
+  highWaterFile,
 }: {
   readonly db: Kysely<JournalTables>
   readonly dialect: Dialect
-  readonly markFile: MarkFilePlace | undefined
+  readonly highWaterFile: HighWaterFilePlace | undefined
 }): Promise<string | undefined> {
-  const found = markFile === undefined ? undefined : await compareMark(db, dialect, markFile)
+  const found = highWaterFile === undefined ? undefined : await compareMark(db, dialect, highWaterFile)
   return found ?? findMovedDatabase(db, dialect)
 }
 
 async function compareMark(
   db: Kysely<JournalTables>,
   dialect: Dialect,
-  { path, required }: MarkFilePlace,
+  { path, required }: HighWaterFilePlace,
 ): Promise<string | undefined> {
   // Reads the mark before the tables. Commits made between the two reads are then only in the tables, never only in the mark.
   const before = readMark(path)
   const stored = await readHighWater(db, dialect)
   const mark = before === 'missing' ? readMark(path) : before
-  if (mark === 'unreadable') return `its mark file ${path} cannot be read`
+  if (mark === 'unreadable') return `its high-water file ${path} cannot be read`
   if (mark === 'missing') {
     const isNew = stored === undefined || totalOf(stored.commits) === 0
     return isNew || !required
       ? undefined
-      : `its mark file ${path} is missing, so an old copy cannot be distinguished from the journal`
+      : `its high-water file ${path} is missing, so an old copy cannot be distinguished from the journal`
   }
-  const count = `its mark file ${path} counts ${totalOf(mark.commits)} commit(s)`
+  const count = `its high-water file ${path} counts ${totalOf(mark.commits)} commit(s)`
   if (stored === undefined) return `it is empty, and ${count}`
   if (stored.identity !== mark.identity)
-    return `its identity differs from the identity in its mark file ${path}`
+    return `its identity differs from the identity in its high-water file ${path}`
   const missing = missingOf(stored.commits, mark.commits)
   if (missing === 0) return undefined
   return `it is an old copy: it contains ${totalOf(stored.commits)} commit(s), and ${count}, so ${missing} are missing`

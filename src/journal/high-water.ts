@@ -29,9 +29,9 @@ export interface HighWaterMark {
   readonly commits: CommitCounts
 }
 
-export interface MarkFilePlace {
+export interface HighWaterFilePlace {
   readonly path: string
-  /** True if a missing file means damage. An SQLite journal with commits always has its mark file beside the database. */
+  /** True if a missing file means damage. An SQLite journal with commits always has its high-water file beside the database. */
   readonly required: boolean
 }
 
@@ -75,7 +75,7 @@ export interface HighWater {
 /** Creates the high-water mark of a journal that was opened with `mark`. `file` keeps the mark after this process ends. */
 export function createHighWater(
   { mark: start, process }: { readonly mark: HighWaterMark; readonly process: string },
-  file: MarkFile | undefined,
+  file: HighWaterFile | undefined,
 ): HighWater {
   const known = new Map(start.commits)
   let last: number | undefined
@@ -119,13 +119,13 @@ export function createHighWater(
 /** The result of reading a mark. `unreadable` if the file exists but does not contain a valid mark. */
 type FoundMark = HighWaterMark | 'missing' | 'unreadable'
 
-export interface MarkFile {
+export interface HighWaterFile {
   /** Overwrites the mark without an fsync. After a power cut the mark may lag behind the journal, but is never ahead of the journal. */
   write(mark: HighWaterMark): void
   close(): void
 }
 
-export const markFileOf = (path: string): string => `${path}.mark`
+export const highWaterFileOf = (path: string): string => `${path}.mark`
 
 /** The size of one disk sector, so that a mark is written completely or not at all. */
 const LENGTH = 512
@@ -142,8 +142,8 @@ export function readMark(path: string): FoundMark {
   return 'unreadable'
 }
 
-/** Opens the mark file at `path`. If the file is missing, creates it with `mark`, and returns once the file is on the disk. */
-export function openMarkFile(path: string, mark: HighWaterMark): MarkFile {
+/** Opens the high-water file at `path`. If the file is missing, creates it with `mark`, and returns once the file is on the disk. */
+export function openHighWaterFile(path: string, mark: HighWaterMark): HighWaterFile {
   if (!existsSync(path)) createMark(path, mark)
   const file = openSync(path, constants.O_RDWR)
   const write = (next: HighWaterMark): void => {
@@ -168,7 +168,7 @@ function createMark(path: string, mark: HighWaterMark): void {
 }
 
 export function replaceMark(path: string, mark: HighWaterMark): void {
-  const file = openMarkFile(path, mark)
+  const file = openHighWaterFile(path, mark)
   try {
     file.write(mark)
   } finally {
@@ -226,10 +226,10 @@ function syncFolder(path: string): void {
   }
 }
 
-/** Returns the damage if an SQLite journal is missing or empty although its mark file exists. Opening such a journal would create a new one. */
+/** Returns the damage if an SQLite journal is missing or empty although its high-water file exists. Opening such a journal would create a new one. */
 export function findMissingFile(path: string, mark: string): string | undefined {
   if (readMark(mark) === 'missing') return undefined
   const size = statSync(path, { throwIfNoEntry: false })?.size
-  if (size === undefined) return `the database file is missing, although its mark file ${mark} exists`
-  return size === 0 ? `the database file is empty, although its mark file ${mark} exists` : undefined
+  if (size === undefined) return `the database file is missing, although its high-water file ${mark} exists`
+  return size === 0 ? `the database file is empty, although its high-water file ${mark} exists` : undefined
 }

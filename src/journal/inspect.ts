@@ -93,8 +93,8 @@ export interface JournalInspector {
  * Opens an existing journal without a lease and without changing its tables. Throws `ADP_CONFIGURATION` for an invalid URL or a journal
  * of another version, and `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be reached.
  */
-export function openInspector(url: string, markFile?: string): Promise<JournalInspector> {
-  return openExisting(url, markFile, (store, ask) => {
+export function openInspector(url: string, highWaterFile?: string): Promise<JournalInspector> {
+  return openExisting(url, highWaterFile, (store, ask) => {
     const { db } = store
     return {
       batches: (filter) => ask(() => listBatches(db, filter)),

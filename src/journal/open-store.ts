@@ -31,20 +31,20 @@ interface StoreOptions {
   readonly wallMs: () => number
   /** True if a missing SQLite file must not be created. */
   readonly existing?: boolean
-  /** The mark file of a PostgreSQL journal. An SQLite journal has its mark file beside its database. */
-  readonly markFile?: string | undefined
+  /** The high-water file of a PostgreSQL journal. An SQLite journal has its high-water file beside its database. */
+  readonly highWaterFile?: string | undefined
 }
 
 export const sqlitePathOf = (url: string): string | undefined => /^sqlite:(?:\/\/(?=\/))?(.+)$/.exec(url)?.[1]
 
 /** Creates the store for a URL without opening it. Throws `ADP_CONFIGURATION` for an invalid URL. */
 export function openStore(url: string, options: StoreOptions): Store {
-  const { wallMs, existing = false, markFile } = options
+  const { wallMs, existing = false, highWaterFile } = options
   const timeoutMs = Math.ceil(options.timeoutMs / 2)
   const path = sqlitePathOf(url)
   if (path !== undefined && path !== ':memory:')
     return createSqliteStore({ path, existing, busyMs: timeoutMs, wallMs })
-  if (isPostgresAddress(url)) return createPostgresStore({ url, timeoutMs, markFile })
+  if (isPostgresAddress(url)) return createPostgresStore({ url, timeoutMs, highWaterFile })
   throw new AdapterError(
     'ADP_CONFIGURATION',
     `The address of the journal ${JOURNAL_ADDRESS}. Nothing was opened. Correct journal.url or --journal.`,
@@ -108,10 +108,10 @@ async function checkTables(
  */
 export async function tryOpening({
   url,
-  markFile,
+  highWaterFile,
   ...sealing
 }: DatabaseOptions & Unsealed): Promise<boolean> {
-  const store = openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing: true, markFile })
+  const store = openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing: true, highWaterFile })
   const tried = new AdapterError('ADP_INTERNAL', 'The start was tried.')
   try {
     const path = sqlitePathOf(url)
@@ -159,7 +159,7 @@ interface OpenedDatabase extends JournalDatabase {
 export interface DatabaseOptions {
   readonly url: string
   readonly keys?: readonly JournalKey[]
-  readonly markFile?: string | undefined
+  readonly highWaterFile?: string | undefined
 }
 
 const TIMEOUT_MS = 10_000
@@ -169,8 +169,12 @@ const TIMEOUT_MS = 10_000
  * `ADP_CONFIGURATION` for an invalid URL, a journal of another version or a missing key. Also throws `ADP_JOURNAL_UNAVAILABLE` and
  * `ADP_JOURNAL_DAMAGED`.
  */
-export function openJournalDatabase({ url, keys = [], markFile }: DatabaseOptions): Promise<OpenedDatabase> {
-  return openExisting(url, markFile, async (store, ask) => {
+export function openJournalDatabase({
+  url,
+  keys = [],
+  highWaterFile,
+}: DatabaseOptions): Promise<OpenedDatabase> {
+  return openExisting(url, highWaterFile, async (store, ask) => {
     const { db, dialect, exclusively } = store
     const salt = await readSalt(db)
     const secret = await exclusively((at) => openSecret(at, keys, salt, { forInstance: false }))
@@ -181,10 +185,10 @@ export function openJournalDatabase({ url, keys = [], markFile }: DatabaseOption
 /** Opens the store of an existing journal for `open`, whose result must close the store. Throws the errors of `openJournalDatabase`. */
 export async function openExisting<Opened>(
   url: string,
-  markFile: string | undefined,
+  highWaterFile: string | undefined,
   open: (store: Store, ask: Availability['ask']) => Opened | Promise<Opened>,
 ): Promise<Opened> {
-  const store = openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing: true, markFile })
+  const store = openStore(url, { timeoutMs: TIMEOUT_MS, wallMs: Date.now, existing: true, highWaterFile })
   try {
     await expectUsable(store)
     expectSound(store, await findContradiction(store))

@@ -52,7 +52,7 @@ export interface JournalOptions {
   readonly leaseMs?: number
   /** Timeout of `begin` and `reopen` while the journal is unavailable. Default 5 s. */
   readonly timeoutMs?: number
-  readonly markFile?: string | undefined
+  readonly highWaterFile?: string | undefined
   /** Whether a journal with keys reads unencrypted rows. `accept` is for rows that were written before the journal had keys. Default `refuse`. */
   readonly plaintext?: 'accept' | 'refuse'
   /** Timeout of `settle`. Default 60 s. */
@@ -93,9 +93,9 @@ const FLUSH_ANSWERED_MS = 25
  * match, and `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be reached or written.
  */
 export async function openJournal(options: JournalOptions): Promise<DurableJournal> {
-  const { url, timeoutMs = TIMEOUT_MS, clock = backgroundClock, markFile } = options
+  const { url, timeoutMs = TIMEOUT_MS, clock = backgroundClock, highWaterFile } = options
   const open = (): Promise<DurableJournal> =>
-    openJournalOn(openStore(url, { timeoutMs, wallMs: () => clock.wallMs(), markFile }), options)
+    openJournalOn(openStore(url, { timeoutMs, wallMs: () => clock.wallMs(), highWaterFile }), options)
   return open().catch((cause: unknown) => {
     // Retries once within `timeoutMs`. A database that starts at the same time may not respond to the first attempt.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_UNAVAILABLE') return open()

@@ -1,7 +1,7 @@
 import type { Kysely, RawBuilder, Transaction } from 'kysely'
 
 import type { CommitGate, Committed, Operation } from './group-commit.ts'
-import type { HighWaterMark, MarkFilePlace } from './high-water.ts'
+import type { HighWaterMark, HighWaterFilePlace } from './high-water.ts'
 import type { JournalKey } from './seal.ts'
 import type { StoreError } from './store-error.ts'
 import type { Dialect, JournalTables } from './schema.ts'
@@ -39,8 +39,8 @@ export interface Store {
   /** The database, for all queries that are not part of handling a record. Queries reject with the errors of the driver. */
   readonly db: Kysely<JournalTables>
   readonly exclusively: Exclusively
-  /** The mark file, or `undefined` if the store keeps the mark only in memory. */
-  readonly markFile: MarkFilePlace | undefined
+  /** The high-water file, or `undefined` if the store keeps the mark only in memory. */
+  readonly highWaterFile: HighWaterFilePlace | undefined
   /**
    * Returns damage that is visible without reading the whole file, or `undefined` if none is visible. Must be called before `db` is used.
    * Throws `ADP_CONFIGURATION` if connections lose the settings that the journal makes.

@@ -203,7 +203,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect(checks).toContainEqual(
         expect.objectContaining({ message: `${stateDir} does not exist yet; serve creates it` }),
       )
-      const journal = await openJournal({ url, markFile: join(stateDir, 'journal.mark') })
+      const journal = await openJournal({ url, highWaterFile: join(stateDir, 'journal.mark') })
       await journal.close()
       expect(existsSync(join(stateDir, 'journal.mark'))).toBe(true)
     })

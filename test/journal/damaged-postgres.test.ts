@@ -52,11 +52,11 @@ describe.skipIf(missingPostgres() !== undefined)(
         `drop database ${nameOf(url)} with (force)`,
         `alter database ${nameOf(url)}_dump rename to ${nameOf(url)}`,
       )
-    const open = async (url: string, markFile?: string): Promise<Journal> => {
+    const open = async (url: string, highWaterFile?: string): Promise<Journal> => {
       const journal = await openJournal({
         url,
         timeoutMs: 5_000,
-        ...(markFile === undefined ? {} : { markFile }),
+        ...(highWaterFile === undefined ? {} : { highWaterFile }),
       })
       onTestFinished(() => journal.close())
       return journal
@@ -67,13 +67,13 @@ describe.skipIf(missingPostgres() !== undefined)(
       return batch
     }
     /** Opens a journal that was dumped after its first batch and has a second one since. */
-    const openDumped = async (markFile?: string) => {
+    const openDumped = async (highWaterFile?: string) => {
       const url = await postgres.createDatabase()
-      const first = await open(url, markFile)
+      const first = await open(url, highWaterFile)
       await write(first, 'one')
       await first.close()
       await dump(url)
-      const journal = await open(url, markFile)
+      const journal = await open(url, highWaterFile)
       await write(journal, 'two')
       return { url, journal }
     }
@@ -87,7 +87,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       })
       expect(journal.isAvailable()).toBe(false)
       await journal.close()
-      // Neither a process nor a mark file counts the lost commit here. PostgreSQL itself shows that this is another database.
+      // Neither a process nor a high-water file counts the lost commit here. PostgreSQL itself shows that this is another database.
       await expect(openJournal({ url })).rejects.toMatchObject(refusal(/restored from a dump/))
       const condition = await examineJournal({ url })
       expect(condition).toMatchObject({ damage: expect.stringMatching(/dump/) as unknown, usable: true })
@@ -97,32 +97,32 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect(await next.begin(batchOf(['two'], { name: 'two' }))).toMatchObject({ kind: 'new' })
     })
 
-    it('is refused at the next start, even if its mark file was restored as well', async () => {
-      const markFile = `${await makeFolder()}/journal.mark`
+    it('is refused at the next start, even if its high-water file was restored as well', async () => {
+      const highWaterFile = `${await makeFolder()}/journal.mark`
       const url = await postgres.createDatabase()
-      const first = await open(url, markFile)
+      const first = await open(url, highWaterFile)
       await write(first, 'one')
       await first.close()
       await dump(url)
-      const mark = await readFile(markFile)
-      const journal = await open(url, markFile)
+      const mark = await readFile(highWaterFile)
+      const journal = await open(url, highWaterFile)
       await write(journal, 'two')
       await journal.close()
       await restore(url)
-      await writeFile(markFile, mark)
-      await expect(openJournal({ url, markFile })).rejects.toMatchObject(refusal(/restored from a dump/))
+      await writeFile(highWaterFile, mark)
+      await expect(openJournal({ url, highWaterFile })).rejects.toMatchObject(refusal(/restored from a dump/))
     })
 
-    it.each(['commit count in memory', 'commit count in the mark file'] as const)(
+    it.each(['commit count in memory', 'commit count in the high-water file'] as const)(
       'is refused because of the %s if it lost commits of one instance, even if other instances have written since',
       async (witness) => {
-        const markFile = `${await makeFolder()}/journal.mark`
+        const highWaterFile = `${await makeFolder()}/journal.mark`
         const url = await postgres.createDatabase()
-        const [own, other] = [await open(url, markFile), await open(url)]
+        const [own, other] = [await open(url, highWaterFile), await open(url)]
         await write(other, 'one')
         await write(own, 'two')
         const slot = slotOf(own.lease() ?? 0)
-        if (witness === 'commit count in the mark file') await own.close()
+        if (witness === 'commit count in the high-water file') await own.close()
         // The state after a failover without a synchronous standby, which loses the last commits.
         const client = new Client({ connectionString: url })
         await client.connect()
@@ -132,26 +132,26 @@ describe.skipIf(missingPostgres() !== undefined)(
         const found =
           witness === 'commit count in memory'
             ? own.begin(batchOf(['three']))
-            : openJournal({ url, markFile }).then(() => 'opened')
+            : openJournal({ url, highWaterFile }).then(() => 'opened')
         await expect(found).rejects.toMatchObject(
           refusal(witness === 'commit count in memory' ? /lost 1 commit/ : /so 1 are missing/),
         )
       },
     )
 
-    it('is refused at the start because of its mark file, and is usable after adoption', async () => {
-      const markFile = `${await makeFolder()}/journal.mark`
-      const { url, journal } = await openDumped(markFile)
+    it('is refused at the start because of its high-water file, and is usable after adoption', async () => {
+      const highWaterFile = `${await makeFolder()}/journal.mark`
+      const { url, journal } = await openDumped(highWaterFile)
       await journal.close()
-      const mark = readMark(markFile)
+      const mark = readMark(highWaterFile)
       expect(mark).toMatchObject({ commits: expect.any(Map) as unknown })
       await restore(url)
       const text =
-        /an old copy: it contains \d+ commit\(s\), and its mark file .*journal\.mark counts \d+ commit/
+        /an old copy: it contains \d+ commit\(s\), and its high-water file .*journal\.mark counts \d+ commit/
       for (let time = 0; time < 2; time += 1)
-        await expect(openJournal({ url, markFile })).rejects.toMatchObject(refusal(text))
-      expect(readMark(markFile)).toEqual(mark)
-      const condition = await examineJournal({ url, markFile })
+        await expect(openJournal({ url, highWaterFile })).rejects.toMatchObject(refusal(text))
+      expect(readMark(highWaterFile)).toEqual(mark)
+      const condition = await examineJournal({ url, highWaterFile })
       expect(condition).toMatchObject({
         damage: expect.stringMatching(text) as unknown,
         usable: true,
@@ -159,14 +159,14 @@ describe.skipIf(missingPostgres() !== undefined)(
       })
 
       const nowMs = Date.now()
-      const adopted = await adoptJournal({ url, markFile }, condition, DAY_MS, nowMs)
+      const adopted = await adoptJournal({ url, highWaterFile }, condition, DAY_MS, nowMs)
       expect(adopted).toEqual({ readBackUntilMs: nowMs + DAY_MS, setAside: [] })
-      const next = await open(url, markFile)
+      const next = await open(url, highWaterFile)
       // The journal also waits until its age has grown by a day.
       expect(next.readBackUntilMs).toBeGreaterThanOrEqual(nowMs + DAY_MS)
       expect(await statesOf(next, 1)).toEqual(['confirmed'])
       expect(await next.begin(batchOf(['two'], { name: 'two' }))).toMatchObject({ kind: 'new' })
-      expect((await examineJournal({ url, markFile })).damage).toBeUndefined()
+      expect((await examineJournal({ url, highWaterFile })).damage).toBeUndefined()
     })
 
     it('is repaired by adoption if its data about the keys is damaged, but still refuses other keys', async () => {
@@ -204,37 +204,37 @@ describe.skipIf(missingPostgres() !== undefined)(
     })
 
     it('is refused with a different message if the database is empty or holds another journal', async () => {
-      const markFile = `${await makeFolder()}/journal.mark`
-      const { url, journal } = await openDumped(markFile)
+      const highWaterFile = `${await makeFolder()}/journal.mark`
+      const { url, journal } = await openDumped(highWaterFile)
       await journal.close()
       const empty = await postgres.createDatabase()
-      await expect(openJournal({ url: empty, markFile })).rejects.toMatchObject(
-        refusal(/it is empty, and its mark/),
+      await expect(openJournal({ url: empty, highWaterFile })).rejects.toMatchObject(
+        refusal(/it is empty, and its high-water file/),
       )
       const other = await postgres.createDatabase()
       await (await open(other)).close()
-      await expect(openJournal({ url: other, markFile })).rejects.toMatchObject(
-        refusal(/differs from the identity in its mark file/),
+      await expect(openJournal({ url: other, highWaterFile })).rejects.toMatchObject(
+        refusal(/differs from the identity in its high-water file/),
       )
-      await (await open(url, markFile)).close()
+      await (await open(url, highWaterFile)).close()
     })
 
-    it('is accepted if its mark file is older than the database or missing', async () => {
-      const markFile = `${await makeFolder()}/journal.mark`
-      const { url, journal } = await openDumped(markFile)
-      const before = await readFile(markFile)
+    it('is accepted if its high-water file is older than the database or missing', async () => {
+      const highWaterFile = `${await makeFolder()}/journal.mark`
+      const { url, journal } = await openDumped(highWaterFile)
+      const before = await readFile(highWaterFile)
       await write(journal, 'three')
-      expect(await readFile(markFile)).not.toEqual(before)
-      expect((await stat(markFile)).mode & 0o777).toBe(0o600)
+      expect(await readFile(highWaterFile)).not.toEqual(before)
+      expect((await stat(highWaterFile)).mode & 0o777).toBe(0o600)
       await journal.close()
-      const last = readMark(markFile)
+      const last = readMark(highWaterFile)
       // After a power cut the last marks may be missing.
-      await writeFile(markFile, before)
-      await (await open(url, markFile)).close()
-      await rm(markFile)
-      const again = await open(url, markFile)
+      await writeFile(highWaterFile, before)
+      await (await open(url, highWaterFile)).close()
+      await rm(highWaterFile)
+      const again = await open(url, highWaterFile)
       await write(again, 'four')
-      const mark = readMark(markFile)
+      const mark = readMark(highWaterFile)
       if (typeof last === 'string' || typeof mark === 'string') throw new Error('there is no mark')
       expect(mark.identity).toBe(last.identity)
       expect(totalOf(mark.commits)).toBeGreaterThan(totalOf(last.commits))

@@ -60,7 +60,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
         return
       }
       await expect(openJournal({ url: `sqlite:${file}` })).rejects.toMatchObject(
-        refusal(/is damaged or was replaced: .*mark file.*markbridge journal adopt/),
+        refusal(/is damaged or was replaced: .*high-water file.*markbridge journal adopt/),
       )
     },
   )
@@ -113,7 +113,7 @@ describe('opening an SQLite journal', () => {
   it.each<[string, (file: string) => Promise<void>, RegExp]>([
     ['a journal whose file is missing', (file) => rm(file), /the database file is missing/],
     [
-      'a journal of which only the mark file is left',
+      'a journal of which only the high-water file is left',
       (file) => Promise.all([rm(file), rm(`${file}-wal`)]).then(),
       /the database file is missing/,
     ],
@@ -146,19 +146,23 @@ describe('opening an SQLite journal', () => {
       },
       /old copy: it contains 2 commit\(s\), and .* counts 3/,
     ],
-    ['a journal whose mark file is missing', (file) => rm(`${file}.mark`), /mark file .* is missing/],
     [
-      'a journal whose mark file is unreadable',
-      (file) => writeFile(`${file}.mark`, 'x'),
-      /mark file .* cannot be read/,
+      'a journal whose high-water file is missing',
+      (file) => rm(`${file}.mark`),
+      /high-water file .* is missing/,
     ],
     [
-      'a journal with the mark file of another journal',
+      'a journal whose high-water file is unreadable',
+      (file) => writeFile(`${file}.mark`, 'x'),
+      /high-water file .* cannot be read/,
+    ],
+    [
+      'a journal with the high-water file of another journal',
       async (file) => {
         const { file: other } = await openUsed()
         await cp(`${other}.mark`, `${file}.mark`)
       },
-      /differs from the identity in its mark file/,
+      /differs from the identity in its high-water file/,
     ],
   ])('refuses %s, on a second attempt and for an inspector as well', async (_what, change, text) => {
     const file = await leftBehind()
@@ -196,7 +200,7 @@ describe('opening an SQLite journal', () => {
     }
   })
 
-  it('accepts a journal after kill -9, even if its mark file counts fewer commits than the database', async () => {
+  it('accepts a journal after kill -9, even if its high-water file counts fewer commits than the database', async () => {
     const file = await leftBehind()
     const left = readMark(`${file}.mark`)
     expect(typeof left === 'string' ? left : totalOf(left.commits)).toBe(3)

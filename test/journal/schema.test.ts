@@ -43,7 +43,7 @@ it.each([
 })
 
 it('two instances can create one journal at the same moment', async () => {
-  // Each round uses a new file. The second instance may find the file, its log or its mark file half created.
+  // Each round uses a new file. The second instance may find the file, its log or its high-water file half created.
   for (let time = 0; time < 5; time += 1) {
     const file = `${await makeFolder()}/journal.db`
     const journals = await Promise.all([1, 2, 3].map(() => openJournal({ url: `sqlite:${file}` })))

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import type { Random } from '../../src/sandbox/random.ts'
 import { adoptStore } from '../../src/journal/adopt.ts'
-import type { MarkFilePlace } from '../../src/journal/high-water.ts'
+import type { HighWaterFilePlace } from '../../src/journal/high-water.ts'
 import type { Store } from '../../src/journal/store.ts'
 import type { Checks } from './checks.ts'
 import type { Finding } from './sent.ts'
@@ -20,7 +20,7 @@ interface FailoverOptions {
   readonly instances: number
   /** True if processes may be killed. A process that starts later may not notice a loss, because it made no commits before. */
   readonly hasKills: boolean
-  readonly openStore: (actor: Actor, markFile: MarkFilePlace | undefined) => Store
+  readonly openStore: (actor: Actor, highWaterFile: HighWaterFilePlace | undefined) => Store
   readonly isCalm: () => boolean
   readonly stopAll: () => void
   readonly startAll: () => void
@@ -58,7 +58,7 @@ const neverExcused: ReadonlySet<Finding['kind']> = new Set([
  * operator then stops all instances, accepts the loss and starts the instances again.
  */
 export class Failover {
-  readonly markFile: MarkFilePlace | undefined
+  readonly highWaterFile: HighWaterFilePlace | undefined
   private readonly options: FailoverOptions
   private isCopyPending = false
   /** True from the detection of a loss until all instances start again. */
@@ -66,8 +66,8 @@ export class Failover {
 
   constructor(options: FailoverOptions) {
     this.options = options
-    // A mark file belongs to one machine, and several instances may be on several machines.
-    this.markFile = options.instances === 1 ? { path: newMarkPath(), required: false } : undefined
+    // A high-water file belongs to one machine, and several instances may be on several machines.
+    this.highWaterFile = options.instances === 1 ? { path: newMarkPath(), required: false } : undefined
     options.database.onCommitAfterLoss = (who) =>
       options.checks.report('trusted', who, 'continues although the database has lost its commits')
   }
@@ -102,7 +102,7 @@ export class Failover {
   private async adopt(operator: Actor): Promise<void> {
     const { world, database, openStore, startAll } = this.options
     try {
-      await adoptStore(openStore(operator, this.markFile), { keys: [] }, DAY_MS, START_MS + world.nowMs)
+      await adoptStore(openStore(operator, this.highWaterFile), { keys: [] }, DAY_MS, START_MS + world.nowMs)
       world.log(() => 'the loss is accepted')
       database.acceptLoss()
       this.isRepairing = false

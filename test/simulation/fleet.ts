@@ -1,5 +1,5 @@
 import { AdapterError } from '../../src/errors.ts'
-import type { MarkFilePlace } from '../../src/journal/high-water.ts'
+import type { HighWaterFilePlace } from '../../src/journal/high-water.ts'
 import type { Processes } from '../../src/journal/process-identity.ts'
 import type { Store } from '../../src/journal/store.ts'
 import type { Random } from '../../src/sandbox/random.ts'
@@ -40,7 +40,7 @@ export const processName = (number: number, life: number | string): string => `a
 export class Fleet {
   /** The instances that serve. The entry of an instance that is starting or stopped is `undefined`. */
   readonly instances: (SimulatedInstance | undefined)[] = []
-  markFile: MarkFilePlace | undefined
+  highWaterFile: HighWaterFilePlace | undefined
   /** Returns true while an operator keeps all instances stopped. */
   isStopped: () => boolean = () => false
   readonly storeClock: SteppedClock
@@ -55,7 +55,7 @@ export class Fleet {
     this.storeClock = createClock(options.world, options.outside, 0)
   }
 
-  openStore(actor: Actor, mark = this.markFile): Store {
+  openStore(actor: Actor, mark = this.highWaterFile): Store {
     const { database, commitKind } = this.options
     return createSimulatedStore(database, actor, () => this.storeClock.wallMs(), commitKind, mark)
   }

@@ -258,7 +258,7 @@ class History {
       startAll: () => fleet.startAll(),
       killAll: () => fleet.killAll(),
     })
-    fleet.markFile = failover.markFile
+    fleet.highWaterFile = failover.highWaterFile
     fleet.isStopped = () => failover.isRepairing
     return failover
   }

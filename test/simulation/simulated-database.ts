@@ -1,6 +1,6 @@
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 
-import { type HighWaterMark, type MarkFile, openMarkFile } from '../../src/journal/high-water.ts'
+import { type HighWaterMark, type HighWaterFile, openHighWaterFile } from '../../src/journal/high-water.ts'
 import type { Actor, World } from './world.ts'
 
 export interface StoreFault {
@@ -109,7 +109,7 @@ export class SimulatedDatabase {
   hasLostCommits = false
   /** Is called when a process commits although the database has lost its earlier commits. */
   onCommitAfterLoss: (who: string) => void = () => undefined
-  private readonly marks: MarkFile[] = []
+  private readonly marks: HighWaterFile[] = []
 
   /** With `isKept`, all later histories begin with what is written here. */
   constructor(world: World, weather: StoreWeather, { isKept: isTemplate = false } = {}) {
@@ -208,8 +208,8 @@ export class SimulatedDatabase {
     return rows.some((row) => row.slot === slot && row.commits < commits)
   }
 
-  openMark(path: string, mark: HighWaterMark): MarkFile {
-    const file = openMarkFile(path, mark)
+  openMark(path: string, mark: HighWaterMark): HighWaterFile {
+    const file = openHighWaterFile(path, mark)
     this.marks.push(file)
     return file
   }

@@ -16,7 +16,7 @@ import {
   createHighWater,
   type HighWater,
   markerOf,
-  type MarkFilePlace,
+  type HighWaterFilePlace,
   slotOf,
 } from '../../src/journal/high-water.ts'
 import { createCommit } from '../../src/journal/postgres/store.ts'
@@ -50,7 +50,7 @@ export function createSimulatedStore(
   actor: Actor,
   wallMs: () => number,
   kind: CommitKind,
-  markFile?: MarkFilePlace,
+  highWaterFile?: HighWaterFilePlace,
 ): Store {
   const db = createKysely(database, actor)
   let commit: Store['commit'] | undefined
@@ -58,13 +58,13 @@ export function createSimulatedStore(
     dialect: 'sqlite',
     place: 'simulated',
     db,
-    markFile,
+    highWaterFile,
     findDamage: () => Promise.resolve(undefined),
     checkIntegrity: () => Promise.resolve(undefined),
     exclusively: (work) => db.transaction().execute(work),
     nowMs: () => sql<number>`${Math.round(wallMs())}`,
     prepare: (secrets) => {
-      const file = markFile && database.openMark(markFile.path, secrets.mark)
+      const file = highWaterFile && database.openMark(highWaterFile.path, secrets.mark)
       const kept = createHighWater(secrets, file)
       const mark: HighWater = {
         ...kept,

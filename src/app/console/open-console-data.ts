@@ -8,7 +8,7 @@ import type { Duty } from '../../heartbeat.ts'
 import { type Journal, type JournalInspector, openInspector } from '../../journal/index.ts'
 import type { Metrics } from '../../observability/metrics.ts'
 import { endThread, startThread, type Thread } from '../remote-calls.ts'
-import { markFileOf } from '../stages.ts'
+import { highWaterFileOf } from '../stages.ts'
 import type { ConsoleMainCalls, ConsoleThreadCalls, ConsoleThreadStart } from './thread.ts'
 
 interface ConsoleDataOptions extends Pick<Config, 'journal'> {
@@ -65,7 +65,7 @@ export function openConsoleData({
     )
   /** Opens the journal for one command of an operator and then closes it, because commands are rare. */
   const command = async <Result>(act: (inspector: JournalInspector) => Promise<Result>): Promise<Result> => {
-    const inspector = await openInspector(url, markFileOf(journal))
+    const inspector = await openInspector(url, highWaterFileOf(journal))
     return act(inspector).finally(() => inspector.close())
   }
   return {

@@ -6,7 +6,7 @@ import type { Command } from 'commander'
 
 import { openSides } from '../../app/open-sides.ts'
 import { addressesOf, describeProxy, type UpstreamAddress } from '../../app/routes.ts'
-import { markFileOf } from '../../app/stages.ts'
+import { highWaterFileOf } from '../../app/stages.ts'
 import { systemClock } from '../../clock.ts'
 import {
   acceptsPlaintext,
@@ -187,10 +187,10 @@ async function examineJournal({ journal }: Config): Promise<readonly Finding[]> 
   const url = journalUrlOf(journal)
   if (url === 'none')
     return [['warning', 'there is no journal, so a resent batch is posted again', 'Set journal.url.']]
-  const markFile = markFileOf(journal)
+  const highWaterFile = highWaterFileOf(journal)
   try {
     const keys = { keys: journalKeysOf(journal), plaintextAccepted: acceptsPlaintext(journal) }
-    if (await tryOpening({ url, markFile, ...keys })) return await examineRecords(url, markFile)
+    if (await tryOpening({ url, highWaterFile, ...keys })) return await examineRecords(url, highWaterFile)
     const path = sqlitePathOf(url)
     return path === undefined
       ? [['ok', 'the database is empty, and the user may create tables; serve creates them']]
@@ -202,8 +202,8 @@ async function examineJournal({ journal }: Config): Promise<readonly Finding[]> 
   }
 }
 
-async function examineRecords(url: string, markFile: string | undefined): Promise<readonly Finding[]> {
-  const inspector = await openInspector(url, markFile)
+async function examineRecords(url: string, highWaterFile: string | undefined): Promise<readonly Finding[]> {
+  const inspector = await openInspector(url, highWaterFile)
   try {
     const balances = await inspector.balances()
     const letters = await inspector.deadLetters({ limit: 1_000 })

@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 
 import { type Command, InvalidArgumentError, Option } from 'commander'
 
-import { markFileOf, stageFileOf } from '../../app/stages.ts'
+import { highWaterFileOf, stageFileOf } from '../../app/stages.ts'
 import { type Config, type JournalConfig, journalKeysOf, journalUrlOf } from '../../config/index.ts'
 import { eraseFromConsole } from '../../console/data/sweep.ts'
 import { AdapterError } from '../../errors.ts'
@@ -202,7 +202,7 @@ async function checkJournal(inspector: JournalInspector): Promise<Answer> {
 async function acceptJournal(options: AdoptOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const { journal } = config
-  const target = { url: urlOf(config), markFile: markFileOf(journal), keys: journalKeysOf(journal) }
+  const target = { url: urlOf(config), highWaterFile: highWaterFileOf(journal), keys: journalKeysOf(journal) }
   const condition = await examineJournal(target)
   if (options.yes !== true)
     return {
@@ -210,7 +210,7 @@ async function acceptJournal(options: AdoptOptions): Promise<Answer> {
       text: () => formatCondition(condition, journal.replayForMs),
       status: 1,
     }
-  const files = [...filesOf(target.url), target.markFile, stageFileOf(journal)]
+  const files = [...filesOf(target.url), target.highWaterFile, stageFileOf(journal)]
   const giveBack = keepOwner(files.filter((path) => path !== undefined))
   const adopted = await adoptJournal(target, condition, journal.replayForMs, Date.now())
   const stages = await tryAdoptStages(config)
@@ -272,7 +272,7 @@ async function withInspector(
 ): Promise<Answer> {
   const config = await loadTarget(target)
   const { journal } = config
-  const inspector = await openInspector(urlOf(config), markFileOf(journal))
+  const inspector = await openInspector(urlOf(config), highWaterFileOf(journal))
   try {
     return await work(inspector, journal)
   } finally {

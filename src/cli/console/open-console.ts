@@ -4,7 +4,7 @@ import * as z from 'zod'
 import { openConsoleData, type OpenedConsoleData } from '../../app/console/open-console-data.ts'
 import { previewRefusal, previewReply } from '../../app/console/preview-reply.ts'
 import { shareDescriptors } from '../../app/descriptors.ts'
-import { markFileOf } from '../../app/stages.ts'
+import { highWaterFileOf } from '../../app/stages.ts'
 import { backgroundClock } from '../../clock.ts'
 import { openRuns } from '../../compare/run/read-runs.ts'
 import {
@@ -67,7 +67,11 @@ export async function openConsole(
       ? openConsoleData({ journal, clock: backgroundClock, onFailure: () => events.consoleFailed() })
       : undefined
   const data = given ?? own
-  const database = { url: journalUrlOf(journal), keys: journalKeysOf(journal), markFile: markFileOf(journal) }
+  const database = {
+    url: journalUrlOf(journal),
+    keys: journalKeysOf(journal),
+    highWaterFile: highWaterFileOf(journal),
+  }
   if (data === undefined)
     throw new AdapterError(
       'ADP_CONFIGURATION',

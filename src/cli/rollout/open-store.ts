@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 
 import { toFileStage } from '../../app/partners.ts'
-import { createStageFile, markFileOf, stageFileOf } from '../../app/stages.ts'
+import { createStageFile, highWaterFileOf, stageFileOf } from '../../app/stages.ts'
 import {
   type Config,
   journalKeysOf,
@@ -53,7 +53,7 @@ export async function useStore<Result>(
       'ADP_USAGE',
       'The configured journal is none, so the stages of the configuration file apply. Nothing has changed. Change partners[].stage in the file and reload.',
     )
-  const options = { url, keys: journalKeysOf(journal), markFile: markFileOf(journal) }
+  const options = { url, keys: journalKeysOf(journal), highWaterFile: highWaterFileOf(journal) }
   const known = (await readStateFile(config))?.view?.trail
   const store = await openRolloutStore(options, known).catch((cause: unknown) => {
     throw isUncreated(cause, config) ? uncreated(url) : cause

@@ -11,9 +11,9 @@ import {
   createHighWater,
   type HighWater,
   type HighWaterMark,
-  type MarkFile,
+  type HighWaterFile,
   markerOf,
-  openMarkFile,
+  openHighWaterFile,
   slotOf,
   unusableMark,
 } from '../high-water.ts'
@@ -27,8 +27,8 @@ import { toPostgresError } from './failures.ts'
 interface PostgresOptions {
   readonly url: string
   readonly timeoutMs: number
-  /** The path of the mark file, or `undefined` if the store keeps the mark only in memory. */
-  readonly markFile: string | undefined
+  /** The path of the high-water file, or `undefined` if the store keeps the mark only in memory. */
+  readonly highWaterFile: string | undefined
 }
 
 /** The lock that every change of batches and records takes, so that in all instances the numbers of batches follow the order of commits. */
@@ -36,11 +36,11 @@ const ORDER_LOCK = 7_238_519_461
 const LOCK = `select pg_advisory_xact_lock(${ORDER_LOCK})`
 
 /** Creates the store of a PostgreSQL database, which several instances may share. Needs PostgreSQL 13 or newer. */
-export function createPostgresStore({ url, timeoutMs, markFile: path }: PostgresOptions): Store {
+export function createPostgresStore({ url, timeoutMs, highWaterFile: path }: PostgresOptions): Store {
   const pool = connectPostgres(url, { timeoutMs })
   const db = new Kysely<JournalTables>({ dialect: new PostgresDialect({ pool }) })
-  // The first instance on a machine starts without a mark file, because there is no earlier state to compare the journal with.
-  const markFile = path === undefined ? undefined : { path, required: false }
+  // The first instance on a machine starts without a high-water file, because there is no earlier state to compare the journal with.
+  const highWaterFile = path === undefined ? undefined : { path, required: false }
   let highWater: HighWater | undefined
   let commit: Store['commit'] | undefined
   return {
@@ -55,7 +55,7 @@ export function createPostgresStore({ url, timeoutMs, markFile: path }: Postgres
           await sql.raw(LOCK).execute(transaction)
           return work(transaction)
         }),
-    markFile,
+    highWaterFile,
     findDamage: async () => {
       await expectSessions(pool)
       return undefined
@@ -80,11 +80,11 @@ export function createPostgresStore({ url, timeoutMs, markFile: path }: Postgres
   }
 }
 
-/** Opens the mark file, and creates its folder if the folder is missing. Throws `ADP_CONFIGURATION` if the file cannot be opened. */
-function openStateFile(path: string, mark: HighWaterMark): MarkFile {
+/** Opens the high-water file, and creates its folder if the folder is missing. Throws `ADP_CONFIGURATION` if the file cannot be opened. */
+function openStateFile(path: string, mark: HighWaterMark): HighWaterFile {
   try {
     mkdirSync(dirname(path), { recursive: true })
-    return openMarkFile(path, mark)
+    return openHighWaterFile(path, mark)
   } catch (cause) {
     throw unusableMark(path, cause)
   }

@@ -14,7 +14,7 @@ import {
 
 import { AdapterError } from '../../errors.ts'
 import { type Committed, hasPassed } from '../group-commit.ts'
-import { findMissingFile, markFileOf } from '../high-water.ts'
+import { findMissingFile, highWaterFileOf } from '../high-water.ts'
 import type { JournalTables } from '../schema.ts'
 import type { Group, Store, StoreSecrets } from '../store.ts'
 import { toSqliteError } from '../store-error.ts'
@@ -61,7 +61,7 @@ const WORKER = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './work
 /** Creates the store of one SQLite file, which a separate thread opens. Several processes may share the file. */
 export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
   const { path } = start
-  const markFile = { path: markFileOf(path), required: true }
+  const highWaterFile = { path: highWaterFileOf(path), required: true }
   const ask = startWorker(start)
   const lock = createLock()
   const db = new Kysely<JournalTables>({
@@ -76,10 +76,10 @@ export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
     dialect: 'sqlite',
     place: `sqlite:${path}`,
     db,
-    markFile,
+    highWaterFile,
     // Skips the check of a larger file. SQLite still detects a damaged page when it reads the page.
     findDamage: async () => {
-      const missing = findMissingFile(path, markFile.path)
+      const missing = findMissingFile(path, highWaterFile.path)
       const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
       return missing !== undefined || size === 0 || size > CHECKED_BYTES ? missing : findBrokenPage(db)
     },

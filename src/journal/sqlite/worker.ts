@@ -16,7 +16,13 @@ import { parentPort, workerData } from 'node:worker_threads'
 import { AdapterError } from '../../errors.ts'
 import { createCommitChanges } from '../core/commit-changes.ts'
 import { type Committed, hasPassed, passGate } from '../group-commit.ts'
-import { createHighWater, type HighWater, markerOf, markFileOf, openMarkFile } from '../high-water.ts'
+import {
+  createHighWater,
+  type HighWater,
+  markerOf,
+  highWaterFileOf,
+  openHighWaterFile,
+} from '../high-water.ts'
 import { createStatements, type RunStatement, type StatementName } from '../sql.ts'
 import type { Group, StoreSecrets } from '../store.ts'
 import {
@@ -52,7 +58,7 @@ async function answer(request: Request): Promise<QueryAnswer | Committed | undef
       return query(request.sql, request.parameters)
     case 'prepare': {
       const { mark } = request.secrets
-      highWater = createHighWater(request.secrets, openMarkFile(markFileOf(start.path), mark))
+      highWater = createHighWater(request.secrets, openHighWaterFile(highWaterFileOf(start.path), mark))
       commit = createCommit(openFile(), highWater, request.secrets)
       return undefined
     }
