@@ -117,7 +117,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
     { config, partners: parts.partners },
     {
       registry: parts.registry,
-      tokenRoute: parts.routes.v3,
+      tokenRequests: parts.tokenRequests,
       rateLimits: parts.rateLimits,
       journal: async () => (await running)?.journal,
       onApplied: (next) => {
@@ -181,8 +181,6 @@ function compose(config: Config, overrides: AppOverrides) {
     backgroundClock,
   )
   const routes = createRoutes(config, events)
-  const partners = toPartners(config, routes.v3)
-  const registry = createRegistry(partners)
   const heartbeat = createHeartbeat(backgroundClock, events.workFailed)
   const slicing = createSlicing()
 
@@ -222,13 +220,22 @@ function compose(config: Config, overrides: AppOverrides) {
     onRefusal: countRefusals(metrics, 'read'),
   })
   const accepted = createAcceptedCredentials({
-    accepted: (partner) => seen.recordCredentials(partner, 'accepted'),
+    accepted: (partner) => {
+      seen.recordCredentials(partner, 'accepted')
+      metrics.credentialsAccepted({ partner })
+    },
     denied: (partner) => seen.recordCredentials(partner, 'refused'),
     ownDenied: (partner, what) => {
       seen.recordCredentials(partner, 'ownRefused')
       events.ownCredentialsDenied({ partner, what })
     },
   })
+  const tokenRequests = {
+    route: routes.v3,
+    onDenied: (partner: string) => accepted.ownDenied(partner, 'token'),
+  }
+  const partners = toPartners(config, tokenRequests)
+  const registry = createRegistry(partners)
   const forwarding = { config, routes, accepted, byteBudget, metrics, events, nowMs, tracing, acquireMs }
   const { passThrough, relays, v2Reader } = createForwarding(forwarding)
 
@@ -292,7 +299,7 @@ function compose(config: Config, overrides: AppOverrides) {
     relay: relays,
   })
   return {
-    ...{ config, routes, nowMs, metrics, events, partners, registry, rateLimits, pace },
+    ...{ config, routes, nowMs, metrics, events, partners, tokenRequests, registry, rateLimits, pace },
     leaseMs: overrides.leaseMs ?? LEASE_MS,
     ...{ stores, evidence, seen, heartbeat, background, exchange, reads },
     upstreams: [relays, v2Reader, passThrough, client, reader],

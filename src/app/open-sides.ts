@@ -40,7 +40,7 @@ export function openSides(options: SidesOptions) {
   const { upstreams } = config
   const routes = createRoutes(config)
   const rate = callsPerSecondOf(config)(options.partner)
-  const own = toPartner(options.partner, rate, toTokenSource(options.partner.v3.auth, routes.v3), config)
+  const own = toPartner(options.partner, rate, toTokenSource(options.partner, { route: routes.v3 }), config)
   // A comparison run compares rows, so the envelope of a page is not wanted.
   const partner: Partner = { ...own, dataEnvelope: false }
   const limits = createRateLimits(systemClock)

@@ -8,6 +8,7 @@ import {
   refuseReload,
   Secret,
 } from '../config/index.ts'
+import { AdapterError } from '../errors.ts'
 import { isLoopback } from '../http/address.ts'
 import type { Journal } from '../journal/index.ts'
 import { isGuid } from '../odata/index.ts'
@@ -31,10 +32,17 @@ interface ConfiguredPartners {
   readonly partners: readonly Partner[]
 }
 
+interface TokenRequests {
+  /** The way to the token endpoints. */
+  readonly route?: UpstreamRoute
+  /** Called each time that a token endpoint rejects the client in the configuration of this partner. */
+  readonly onDenied?: (partner: string) => void
+}
+
 /** Creates the partners of a configuration. Reuses partners of `before` whose settings are unchanged, and tokens likewise. */
 export function toPartners(
   config: Config,
-  tokenRoute?: UpstreamRoute,
+  requests?: TokenRequests,
   before?: ConfiguredPartners,
 ): readonly Partner[] {
   const rateOf = callsPerSecondOf(config)
@@ -47,16 +55,11 @@ export function toPartners(
   return config.partners.map((own) => {
     const rate = rateOf(own)
     const old = known.get(own.id)
-    if (old === undefined) return toPartner(own, rate, toTokenSource(own.v3.auth, tokenRoute), config)
+    if (old === undefined) return toPartner(own, rate, toTokenSource(own, requests), config)
     const isSame = rate === old.partner.callsPerSecond && changedPaths(old.own, own).length === 0
     if (isSame) return old.partner
     const keepsTokens = changedPaths(old.own.v3.auth, own.v3.auth).length === 0
-    return toPartner(
-      own,
-      rate,
-      keepsTokens ? old.partner.tokens : toTokenSource(own.v3.auth, tokenRoute),
-      config,
-    )
+    return toPartner(own, rate, keepsTokens ? old.partner.tokens : toTokenSource(own, requests), config)
   })
 }
 
@@ -136,10 +139,10 @@ function toMatch(match: PartnerConfig['match']): Partner['match'] {
 
 /** Creates the source of a partner's tokens, or returns `undefined` for a partner without client credentials. */
 export function toTokenSource(
-  auth: PartnerConfig['v3']['auth'],
-  route?: UpstreamRoute,
+  { id, v3 }: PartnerConfig,
+  { route, onDenied }: TokenRequests = {},
 ): TokenSource | undefined {
-  const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = auth
+  const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = v3.auth
   if (mode !== 'clientCredentials' || tokenUrl === undefined || clientId === undefined) return undefined
   if (clientSecret === undefined || scope === undefined) return undefined
   const client = {
@@ -149,7 +152,12 @@ export function toTokenSource(
     scope,
     organisation,
   }
-  return createTokenSource({ fetch: () => fetchToken(client, route), nowMs: () => systemClock.nowMs() })
+  const fetch = () =>
+    fetchToken(client, route).catch((error: unknown) => {
+      if (error instanceof AdapterError && error.code === 'ADP_V3_CREDENTIALS') onDenied?.(id)
+      throw error
+    })
+  return createTokenSource({ fetch, nowMs: () => systemClock.nowMs() })
 }
 
 export const batchLimitsOf = ({ limits }: Pick<Config, 'limits'>): BatchLimits => ({
@@ -197,8 +205,8 @@ export function callsPerSecondOf({
 interface ReloadedParts {
   readonly registry: Pick<PartnerRegistry, 'replace'>
   readonly rateLimits: Pick<RateLimits, 'forgetRates'>
-  /** The way to the token endpoints. A reload does not change the upstreams. */
-  readonly tokenRoute: UpstreamRoute
+  /** A reload does not change the upstreams. */
+  readonly tokenRequests: TokenRequests
   /** Resolves with the open journal, or with `undefined` if the adapter was not started. */
   readonly journal: () => Promise<Pick<Journal, 'unsettled'> | undefined>
   readonly onApplied: (config: Config) => void
@@ -207,14 +215,14 @@ interface ReloadedParts {
 /** Creates the function that applies a new configuration in this process. `first` is the configuration with which the process started. */
 export function createApplyConfig(
   first: ConfiguredPartners,
-  { registry, tokenRoute, rateLimits, journal, onApplied }: ReloadedParts,
+  { registry, tokenRequests, rateLimits, journal, onApplied }: ReloadedParts,
 ): ApplyConfig {
   let current = first
   return async (next) => {
     const opened = await journal()
     const { config, changes } = planReload(current.config, next)
     if (opened !== undefined) await checkPartnerChanges(current.config, config, opened)
-    const partners = toPartners(config, tokenRoute, current)
+    const partners = toPartners(config, tokenRequests, current)
     // The new configuration is now applied as a whole, because no later step can fail.
     registry.replace(partners)
     // The rate limits are reset, because a rate limit otherwise keeps the lowest rate that its key ever had.

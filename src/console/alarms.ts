@@ -72,7 +72,8 @@ const texts: Readonly<Record<Trouble['kind'], (count: number) => string>> = {
   v2Fails: (count) => `V2 fails: ${formatCounted(count, 'call')} got no response or a server error.`,
   v3Throttles: (count) => `V3 limits the rate of calls: it answered 429 to ${formatCounted(count, 'call')}.`,
   denied: (count) => `V3 rejected the credentials of clients in ${formatCounted(count, 'write')}.`,
-  ownDenied: (count) => `V3 rejected the configured key or token in ${formatCounted(count, 'call')}.`,
+  ownDenied: (count) =>
+    `V3 or its token endpoint rejected the configured key or client in ${formatCounted(count, 'call')}.`,
   notApplied: (count) =>
     `V3 did not apply ${formatCounted(count, 'record')}. The clients were told to resend the batches and have not.`,
   unknown: (count) => `The outcome of ${formatCounted(count, 'record')} is unknown.`,

@@ -100,6 +100,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
       guardTrials(trial)
       if (trial.outcome !== 'good') guardBad({ ...trial, kind: trial.outcome })
     },
+    credentialsAccepted: counter('credentials_accepted_total', 'Requests whose credentials V3 accepted.', { partner }), // prettier-ignore
     evidenceKept: (id: string, requests: number, isKept: boolean): void =>
       evidence({ partner: id, fate: isKept ? 'kept' : 'lost' }, requests),
     stageHeld: counter('stage_held_total', 'Writes that waited until a change or a read of the stages was finished.', { partner, reason: stageWait }), // prettier-ignore

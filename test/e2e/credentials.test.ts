@@ -207,6 +207,10 @@ describe('an adapter with its own client credentials', () => {
       const reply = await postBatch(adapter, batchOf(flatRecords(2)))
       expect([reply.status, JSON.parse(reply.text)]).toMatchObject([status, { error: { code } }])
       expect(service.seen.map(({ url }) => url)).toEqual(['/connect/token'])
+      const denied = adapter.events().filter(({ msg }) => msg === ownDenied)
+      expect(denied).toEqual(
+        code === 'ADP_V3_CREDENTIALS' ? [{ msg: ownDenied, partner: 'acme', what: 'token' }] : [],
+      )
       expectNoSecret(adapter, reply.text)
     },
   )

@@ -5,6 +5,7 @@ import type { Counted } from './counts.ts'
 const stored = [
   { name: 'v3', metric: 'markbridge_v3_call_duration_seconds', label: 'status' },
   { name: 'v2', metric: 'markbridge_v2_call_duration_seconds', label: 'status' },
+  { name: 'accepted', metric: 'markbridge_credentials_accepted_total', label: 'partner' },
   { name: 'denied', metric: 'markbridge_credentials_denied_total', label: 'partner' },
   { name: 'ownDenied', metric: 'markbridge_own_credentials_denied_total', label: 'partner' },
 ] as const

@@ -46,7 +46,7 @@ export interface Overview {
 }
 
 export interface Trouble {
-  /** `denied`: V3 denied credentials of clients. `ownDenied`: V3 denied the credentials in the configuration. */
+  /** `denied`: V3 denied credentials of clients. `ownDenied`: V3 or its token endpoint denied the credentials in the configuration. */
   readonly kind:
     | 'v3Fails'
     | 'v3Throttles'

@@ -28,13 +28,16 @@ const sides = {
   v2Fails: judgeCalls('v2', failures, 0.5),
 } as const
 
-/** Creates the judge of denied credentials. A mark that V3 accepts later shows that the credentials are valid again. */
+/**
+ * Creates the judge of denied credentials. Credentials that V3 accepts later are valid again. A confirmed mark would not show this, because
+ * V2 may have confirmed the mark.
+ */
 const judgeDenials =
   (kind: 'denied' | 'ownDenied', partner: string): Judge =>
   (rows) => {
-    const own = (...wanted: readonly string[]) =>
-      sumOf(rows.filter(({ words }) => wanted.every((word, at) => words[at] === word)))
-    return own(kind, partner) || (own('marks', 'confirmed', partner) > 0 ? 0 : undefined)
+    const own = (wanted: string) =>
+      sumOf(rows.filter(({ words: [name, id] }) => name === wanted && id === partner))
+    return own(kind) || (own('accepted') > 0 ? 0 : undefined)
   }
 
 /** The time in milliseconds after which a trouble ends if no call or denial has followed. */

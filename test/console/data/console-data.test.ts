@@ -333,10 +333,12 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
       { kind: 'denied', partner: 'acme', count: 3, sinceMs: startOf(4) },
     ])
     expect(traffic.outages).toEqual([{ fromMs: startOf(4), untilMs: startOf(1) }])
-    // V3 works again, since the latest interval decides, and accepts marks of the partner.
+    // V3 works again, since the latest interval decides. V2 confirms a mark of the partner, and then V3 accepts the credentials.
     await figures('v3 2xx', 90, 1)
     await figures('marks confirmed acme', 1, 1)
     expect((await troubleOf()).map(([kind]) => kind)).not.toContain('v3Fails')
+    expect((await troubleOf(['acme'])).map(([kind]) => kind)).toContain('denied')
+    await figures('accepted acme', 1, 1)
     expect((await troubleOf(['acme'])).map(([kind]) => kind)).not.toContain('denied')
     await figures('v3 429', 60, 0)
     await figures('v2 5xx', 1, 0)
