@@ -93,7 +93,7 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
             : 'The adapter would refuse the whole request and post no record.'}
         </p>
       </Section>
-      <Section title="Findings">{findingTable(isBody ? file : undefined)(findings.slice(0, SHOWN))}</Section>
+      <Section title="Findings">{findingTable(findings.slice(0, SHOWN), isBody ? file : undefined)}</Section>
       <Section title="Records">
         {recordTable(records.slice(0, SHOWN))}
         {records.length > SHOWN && (
@@ -111,20 +111,36 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
 
 const severityTones = { error: 'bad', warning: 'note', note: 'plain' } as const
 
-/** Creates the table of findings. `file` is `undefined` if the offsets do not refer to the file. */
-const findingTable = (file: Buffer | undefined) =>
-  table<TriedFinding>('Findings', 'The batch has no finding.', [
+/** Shows the findings in a table. `file` is `undefined` if the offsets do not refer to the file. */
+function findingTable(findings: readonly TriedFinding[], file: Buffer | undefined) {
+  const lines = file && linesAt(file, findings)
+  return table<TriedFinding>('Findings', 'The batch has no finding.', [
     ['Finding', ({ message }) => message],
     ['Severity', ({ severity }) => <Badge tone={severityTones[severity]}>{severity}</Badge>],
     ['What to do', ({ remedy }) => remedy],
-    ['Place', (finding) => placeOf(finding, file)],
+    ['Place', (finding) => placeOf(finding, lines)],
     ['Text', ({ offset }) => file && offset !== undefined && <Excerpt file={file} offset={offset} />],
     ['Code', ({ code }) => <code>{code}</code>],
-  ])
+  ])(findings)
+}
 
-function placeOf({ part, offset }: TriedFinding, file: Buffer | undefined): string | undefined {
-  const line =
-    file && offset !== undefined ? file.subarray(0, offset).toString('latin1').split('\n').length : undefined
+/** Returns the line of each offset. Reads the file a single time, whatever the number of findings. */
+function linesAt(file: Buffer, findings: readonly TriedFinding[]): ReadonlyMap<number, number> {
+  const offsets = findings.flatMap(({ offset }) => (offset === undefined ? [] : [offset]))
+  const lines = new Map<number, number>()
+  let [at, line] = [0, 1]
+  for (const offset of offsets.sort((one, other) => one - other)) {
+    for (; at < offset; at += 1) if (file[at] === LINE_FEED) line += 1
+    lines.set(offset, line)
+  }
+  return lines
+}
+
+function placeOf(
+  { part, offset }: TriedFinding,
+  lines: ReadonlyMap<number, number> | undefined,
+): string | undefined {
+  const line = offset === undefined ? undefined : lines?.get(offset)
   const places = [
     ...(part === undefined ? [] : [`part ${part}`]),
     ...(line === undefined ? [] : [`line ${formatCount(line)}`]),
@@ -134,6 +150,7 @@ function placeOf({ part, offset }: TriedFinding, file: Buffer | undefined): stri
 }
 
 const AROUND = 80
+const LINE_FEED = 10
 
 function Excerpt({ file, offset }: { readonly file: Buffer; readonly offset: number }) {
   const textOf = (from: number, to: number): string => file.subarray(Math.max(0, from), to).toString('utf8')

@@ -251,16 +251,19 @@ async function tryPage(
     v3Id: 'aa',
   }
   const records = [{ part: 1, contentId: undefined, v3: text }]
+  const file = Buffer.from(text)
+  const finding = { severity: 'note', code: 'C', message: 'm', remedy: 'r', part: 1 } as const
+  const findings = Array.from({ length: 200 }, (_, index) => ({ ...finding, offset: file.length - index }))
   const ports = {
     stages: { list: () => Promise.resolve([{ document: { partner: 'p' } }]) },
     tryBatch: () =>
-      Promise.resolve({ bytes: text.length, isSound: true, isBody: true, records, findings: [], reply }),
+      Promise.resolve({ bytes: file.length, isSound: true, isBody: true, records, findings, reply }),
   } as unknown as ConsolePorts
   const visit = {
     actor: { name: 'olga', role: 'operator' },
     signedIn: { token: 't' },
     form: new URLSearchParams({ partner: 'p' }),
-    file: Buffer.alloc(0),
+    file,
   } as unknown as Visit
   const shown = await act?.(visit, ports)
   return shown !== undefined && 'body' in shown ? shown : { title: '', body: undefined, json: undefined }
