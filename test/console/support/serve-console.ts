@@ -44,7 +44,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
     { v2Port: 0, keys: [clientKey], tokens: [{ token: clientToken, domains }] },
     onEnd,
   )
-  const settings = {
+  const settingsWith = (acmeV3: object = {}) => ({
     ...{ console: { port: 0 }, v2: { baseUrl: sandbox.v2Url } },
     journal: {
       url: journalUrl ?? `sqlite:${join(folder, 'journal.db')}`,
@@ -62,7 +62,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
         id: 'acme',
         match: { header: { name: 'x-partner', value: 'acme' } },
         stage: 'v3',
-        v3: { budgetMs: 5_000 },
+        v3: { budgetMs: 5_000, ...acmeV3 },
       },
       {
         id: 'zenith',
@@ -70,7 +70,8 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
         stage: 'legacy',
       },
     ],
-  }
+  })
+  const settings = settingsWith()
   // The partners begin at the stage in the file. With `approval: two` from the start, they would begin at legacy.
   const rollout = { ...settings.rollout, approval: 'two' }
   const config = adapterConfig(sandbox.url, { ...settings, rollout })
@@ -129,6 +130,8 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
   return {
     ...{ sandbox, adapter, samples, folder, log, mark, post, postMarks, setFaults, ask, tryFile },
     url: opened.url,
+    /** Reloads the configuration with these members of `v3` of acme besides the members that it has from the start. */
+    reload: (acmeV3?: object) => adapter.app.reload(() => adapterConfig(sandbox.url, settingsWith(acmeV3))),
     /**
      * Creates a record that waits for a retry and a record that is no longer retried, each in a batch whose client got 200. V3 is down
      * afterwards.
