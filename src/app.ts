@@ -5,6 +5,7 @@ import { createBackgroundWork } from './app/background/background-work.ts'
 import { countRefusals, createForwarding, createListener } from './app/connections.ts'
 import { type OpenedConsoleData, openInstanceConsole } from './app/console/open-console-data.ts'
 import { addCertificateGauge, addGauges, addJournalGauges, addStageGauges } from './app/gauges.ts'
+import { healthOf, readinessOf } from './app/health.ts'
 import {
   createEchoKeeper,
   createSharedStores,
@@ -43,14 +44,13 @@ import { createRegistry, longestReadBackMs } from './partners/registry.ts'
 import { createByteBudget } from './proxy/byte-budget.ts'
 import { createInFlight, type ProxyContext } from './proxy/context.ts'
 import type { InstanceHealth } from './console/ports.ts'
-import type { Readiness } from './proxy/operations.ts'
 import { createProxyApp } from './proxy/router.ts'
 import { createUnmarkedCodes } from './reads/unmarked-codes.ts'
 import { createFileStages, type LiveStages } from './rollout/decide.ts'
 import { createEvidenceKeeper } from './rollout/evidence/keep-evidence.ts'
 import { createLiveSeen, noSeen } from './rollout/evidence/seen-writes.ts'
 import { createLiveGuards, noGuards } from './rollout/guards/live-guards.ts'
-import { createStoredStages, type StoredStages } from './rollout/live/stored-stages.ts'
+import { createStoredStages } from './rollout/live/stored-stages.ts'
 import { DRAIN_MS } from './rollout/store/drive-change.ts'
 import { createReadPlanner } from './translate/index.ts'
 import { createRateLimits } from './upstream/index.ts'
@@ -162,7 +162,11 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       parts.exchange.failures.fail(cause)
     },
     metrics: metrics.snapshot,
-    consoleData: () => started?.console && { ...started.console.data, health: () => healthOf(started) },
+    consoleData: () =>
+      started?.console && {
+        ...started.console.data,
+        health: () => healthOf(started?.journal, started?.stages),
+      },
   }
 }
 
@@ -434,23 +438,4 @@ async function stop(parts: Parts, running: Promise<Running> | undefined): Promis
   await own?.journal.close()
   await exchange.tracing?.close()
   events.stopped()
-}
-
-function healthOf(started: Running | undefined): InstanceHealth {
-  const { journal, stages } = started ?? {}
-  const failed = journal?.isDamaged() === true ? 'damaged' : 'unavailable'
-  return {
-    journal: journal?.isAvailable() === true ? 'available' : failed,
-    stagesAgeMs: stages === undefined ? 0 : stages.viewAgeMs(),
-  }
-}
-
-function readinessOf(ready: boolean, journal: Journal, stages: StoredStages | undefined): Readiness {
-  if (!ready) return 'stopping'
-  const failed = journal.isDamaged() ? 'journal damaged' : 'journal unavailable'
-  if (stages?.isReady() === false) return journal.isDamaged() ? failed : 'stages unknown'
-  // An instance that is not ready gets no requests. Partners at `legacy` do not need the journal, so the instance stays ready for them.
-  if (stages?.describe().some(({ stage }) => stage === 'legacy') === true) return 'ready'
-  if (!journal.isAvailable()) return failed
-  return journal.lease() === undefined ? 'journal lease lost' : 'ready'
 }

@@ -1,0 +1,28 @@
+import type { InstanceHealth } from '../console/ports.ts'
+import type { Journal } from '../journal/index.ts'
+import type { Readiness } from '../proxy/operations.ts'
+import type { StoredStages } from '../rollout/live/stored-stages.ts'
+
+/** Returns what the console shows of the health of this instance. Without a `journal`, the instance has not started. */
+export function healthOf(journal: Journal | undefined, stages: StoredStages | undefined): InstanceHealth {
+  const failed = journal?.isDamaged() === true ? 'damaged' : 'unavailable'
+  return {
+    journal: journal?.isAvailable() === true ? 'available' : failed,
+    stagesAgeMs: stages === undefined ? 0 : stages.viewAgeMs(),
+  }
+}
+
+/** Returns the answer of `/readyz`. `isServing` is false before the start and once the instance stops. */
+export function readinessOf(
+  isServing: boolean,
+  journal: Journal,
+  stages: StoredStages | undefined,
+): Readiness {
+  if (!isServing) return 'stopping'
+  const failed = journal.isDamaged() ? 'journal damaged' : 'journal unavailable'
+  if (stages?.isReady() === false) return journal.isDamaged() ? failed : 'stages unknown'
+  // An instance that is not ready gets no requests. Partners at `legacy` do not need the journal, so the instance stays ready for them.
+  if (stages?.describe().some(({ stage }) => stage === 'legacy') === true) return 'ready'
+  if (!journal.isAvailable()) return failed
+  return journal.lease() === undefined ? 'journal lease lost' : 'ready'
+}
