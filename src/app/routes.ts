@@ -1,6 +1,6 @@
 import { createSecureContext, getCACertificates } from 'node:tls'
 
-import { type Config, type Environment, readEnvironment } from '../config/index.ts'
+import { type Config, type Environment, isProxyAddress, readEnvironment } from '../config/index.ts'
 import { AdapterError } from '../errors.ts'
 import { createAddressList, isLoopback, parseAddressRange } from '../http/address.ts'
 import type { Events } from '../observability/events.ts'
@@ -99,10 +99,10 @@ export function findProxy(
   if (value === undefined || isLoopback(origin.hostname) || isExempt(origin, variables.no ?? ''))
     return undefined
   const text = value.includes('://') ? value : `http://${value}`
-  if (URL.canParse(text) && new URL(text).protocol === 'http:') return { url: new URL(text), source }
+  if (isProxyAddress(text)) return { url: new URL(text), source }
   throw new AdapterError(
     'ADP_CONFIGURATION',
-    `The environment variable ${source} contains no address of an http proxy. Nothing was sent. Set it to http://<host>:<port>.`,
+    `The environment variable ${source} contains no address of an http proxy. Nothing was sent. Set it to http://<host>:<port>, with a percent-encoded user and password if needed.`,
   )
 }
 

@@ -5,5 +5,5 @@ export { loadConfig, loadValues, type OnRead, packConfig, type PackedConfig, unp
 export { listFaults, parseConfig, readValues } from './parse.ts'
 export { type Config, type ConsoleConfig, createConfigJsonSchema, type PartnerConfig } from './schema.ts'
 export { decodeKey, Secret } from './secret.ts'
-export { certificateOf, expiryOf, type ListenerTls } from './tls-schema.ts'
+export { certificateOf, expiryOf, isProxyAddress, type ListenerTls } from './tls-schema.ts'
 export { warningsOf } from './warnings.ts'

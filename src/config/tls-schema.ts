@@ -63,7 +63,7 @@ export const proxySchema = z
   .union([z.string().meta({ pattern: '^[Hh][Tt][Tt][Pp]://.+$' }), secret], PROXY)
   .transform((address) => (typeof address === 'string' ? new Secret(address) : address))
   .refine(
-    (own) => !own.isRead || isProxy(own.reveal()),
+    (own) => !own.isRead || isProxyAddress(own.reveal()),
     `${PROXY}. Characters such as / @ : ? # and % in its user or password have to be percent-encoded`,
   )
 
@@ -91,10 +91,18 @@ function belongTogether(own: {
   return loads(pair) || !loads({ cert }) || !loads({ key: privateKeyText })
 }
 
-function isProxy(text: string): boolean {
+/** Returns true for the address of an HTTP proxy whose user and password can be decoded. */
+export function isProxyAddress(text: string): boolean {
   if (!URL.canParse(text)) return false
   const url = new URL(text)
-  return url.protocol === 'http:' && url.pathname === '/' && url.search === '' && hasWholeHost(url)
+  if (url.protocol !== 'http:' || url.pathname !== '/' || url.search !== '' || !hasWholeHost(url))
+    return false
+  try {
+    decodeURIComponent(url.username + url.password)
+    return true
+  } catch {
+    return false
+  }
 }
 
 function loads(options: SecureContextOptions): boolean {

@@ -52,8 +52,10 @@ describe('findProxy', () => {
     expect(sourceFor('https://10.1.2.3', list) === undefined).toBe(isExempt)
   })
 
-  it('rejects a variable with an address of another kind, and quotes no part of the address', () => {
-    const https = 'socks5://jane:hush@proxy.test'
+  it.each([
+    ['another kind', 'socks5://jane:hush@proxy.test'],
+    ['a password with a malformed escape', 'http://jane:hush%zz@proxy.test'],
+  ])('rejects a variable whose address has %s, and quotes no part of the address', (_what, https) => {
     const find = () => findProxy(new URL('https://v3.test'), 'key', {}, { ...variables, https })
     expect(find).toThrow(
       expect.objectContaining({
