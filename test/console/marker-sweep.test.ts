@@ -52,15 +52,15 @@ describe.each(eachDatabase())('the console over a journal in %s', (name, { test 
 
     // No response contains an id that a person typed.
     const found: Output[] = [refused]
-    for (const form of [{ learner: Learner }, { event: AttendableEvent }, { mark: ids[0] ?? '' }]) {
-      const { text } = await served.ask('olga', '/batches', form)
-      const { to } = JSON.parse(text) as { to: string }
+    for (const id of [Learner, AttendableEvent, ids[0] ?? '']) {
+      const answer = await served.ask('olga', '/batches', { text: id })
+      const { to } = JSON.parse(answer.text) as { to: string }
       const shown = await ask(served, to)
       expect(shown.bytes.toString()).toContain('"position":0')
       found.push(textOutput('where a search leads', to), shown)
     }
     found.push(
-      await ask(served, '/batches', { learner: HUSH }),
+      await ask(served, '/batches', { text: HUSH }),
       await ask(served, `/batches?learner=${Learner}`),
     )
     const tried = readFileSync('fixtures/class-register/body.txt', 'utf8').replaceAll('late', HUSH)

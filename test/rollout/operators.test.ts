@@ -75,12 +75,12 @@ describe('expectOther', () => {
     ['refuses the operator who proposed the change', ann, 'ann', operators, 'another operator'],
     ['refuses the operator who proposed the change if the name differs in capitals only', ann, 'Ann', operators, 'another operator'],
     ['refuses a viewer as approver of a change', { name: 'cleo', role: 'viewer' } as const, 'ann', operators, 'which does not allow approve'],
-    ['refuses to approve the proposal of a system user once operators are configured', bert, 'os:alice', operators, 'Propose it again'],
-    ['refuses to approve the proposal of an operator who has become an approver', ann, 'bert', operators, 'Propose it again'],
-    ['refuses to approve the proposal of an operator who was removed', bert, 'dora', operators, 'Propose it again'],
+    ['refuses to approve the proposal of a system user once operators are configured', bert, 'os:alice', operators, 'propose the change again'],
+    ['refuses to approve the proposal of an operator who has become an approver', ann, 'bert', operators, 'propose the change again'],
+    ['refuses to approve the proposal of an operator who was removed', bert, 'dora', operators, 'propose the change again'],
     ['accepts a system user as approver of a change that another system user proposed', alice, 'os:bob', [], ''],
     ['refuses the system user who proposed the change', alice, 'os:alice', [], 'another operator'],
-    ['refuses to approve the proposal of an operator once no operators are configured', alice, 'ann', [], 'Propose it again'],
+    ['refuses to approve the proposal of an operator once no operators are configured', alice, 'ann', [], 'propose the change again'],
   ])('%s', (_what, actor, proposer, list, message) => {
     expect(refusal(() => expectOther(actor, proposer, list))).toContain(message)
     if (message === '') expect(refusal(() => expectOther(actor, proposer, list))).toBe('')
