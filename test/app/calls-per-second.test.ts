@@ -16,7 +16,7 @@ function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {
 }
 
 describe('callsPerSecondOf', () => {
-  it('service-facts 9: returns the rate of the partner, or else the limit of the service', () => {
+  it('service-facts 9: returns the rate of the partner, or the limit of the service if the partner sets no rate', () => {
     expect(rates('https://v3.test', {}, { callsPerSecond: 2.5 }, { callsPerSecond: 'none' })).toEqual([5, 2.5, undefined]) // prettier-ignore
   })
 
@@ -28,7 +28,7 @@ describe('callsPerSecondOf', () => {
   )
 
   it.each(['localhost.test', '10.0.0.1', '128.0.0.1', '[::2]'])(
-    'returns the default limit for a service at %s, which is not a loopback address',
+    'returns the default limit for a service at %s, because the address is not a loopback address',
     (host) => {
       expect(rates(`http://${host}`, {})).toEqual([5])
     },

@@ -26,7 +26,7 @@ function startInstance(notes: Map<string, string>) {
 }
 
 describe('createEchoKeeper', () => {
-  it('passes the echo profile of one instance to the next instance through the journal', async () => {
+  it('passes the echo profile that one instance learned to the next instance through the journal', async () => {
     const notes = new Map<string, string>()
     const one = startInstance(notes)
     await one.keeper.load()

@@ -54,7 +54,7 @@ describe('createReload', () => {
     ])
   })
 
-  it('runs only one more reload, with the last configuration, if several requests arrive during a reload', async () => {
+  it('runs only one more reload for all requests that arrive during a reload, and that reload uses the last configuration', async () => {
     const { log, reload } = start('a')
     const { promise: slow, resolve: finish } = Promise.withResolvers<Config>()
     const results = [reload(() => slow), ...['b', 'c', 'd'].map((id) => reload(() => configOf(id)))]

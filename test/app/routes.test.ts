@@ -18,7 +18,7 @@ describe('findProxy', () => {
     ['https://localhost:4010', undefined],
     ['http://127.0.0.1:4010', undefined],
     ['http://[::1]:4010', undefined],
-  ])('for %s returns %s of the environment', (url, expected) => {
+  ])('finds, for the service at %s, the proxy %s among the environment variables', (url, expected) => {
     expect(sourceFor(url)).toBe(expected)
   })
 
@@ -40,7 +40,7 @@ describe('findProxy', () => {
     ['ool.test', false],
     ['v3.school.test.example', false],
     ['', false],
-  ])('with NO_PROXY=%j exempts https://v3.school.test: %s', (list, isExempt) => {
+  ])('with NO_PROXY=%j, finds no proxy for https://v3.school.test: %s', (list, isExempt) => {
     expect(sourceFor('https://v3.school.test', list) === undefined).toBe(isExempt)
   })
 
@@ -48,14 +48,14 @@ describe('findProxy', () => {
     ['10.1.2.3', true],
     ['10.0.0.0/8', true],
     ['10.2.0.0/16', false],
-  ])('with NO_PROXY=%j exempts https://10.1.2.3: %s', (list, isExempt) => {
+  ])('with NO_PROXY=%j, finds no proxy for https://10.1.2.3: %s', (list, isExempt) => {
     expect(sourceFor('https://10.1.2.3', list) === undefined).toBe(isExempt)
   })
 
   it.each([
     ['another kind', 'socks5://jane:hush@proxy.test'],
     ['a password with a malformed escape', 'http://jane:hush%zz@proxy.test'],
-  ])('rejects a variable whose address has %s, and quotes no part of the address', (_what, https) => {
+  ])('rejects a proxy variable whose address has %s, and quotes no part of the address', (_what, https) => {
     const find = () => findProxy(new URL('https://v3.test'), 'key', {}, { ...variables, https })
     expect(find).toThrow(
       expect.objectContaining({

@@ -26,12 +26,9 @@ it.each([
   ['sqlite:./data/journal.db', undefined, './data/journal.db.stages'],
   ['postgres://db/markbridge', undefined, undefined],
   ['postgres://db/markbridge', '/var/markbridge', '/var/markbridge/journal.stages'],
-])(
-  'stageFileOf returns, for the journal %s with the state folder %s, the path %s',
-  (url, stateDir, expected) => {
-    expect(stageFileOf(journalOf(url, stateDir))).toBe(expected)
-  },
-)
+])('stageFileOf returns, for the journal %s with the stateDir %s, the path %s', (url, stateDir, expected) => {
+  expect(stageFileOf(journalOf(url, stateDir))).toBe(expected)
+})
 
 it('the stage file is replaced as a whole, is readable only by its owner, and leaves no temporary file', async () => {
   const path = join(folder, 'new', 'journal.db.stages')
@@ -43,7 +40,7 @@ it('the stage file is replaced as a whole, is readable only by its owner, and le
   expect((await stat(path)).mode & 0o777).toBe(0o600)
 })
 
-it('the stage file throws, and changes no other file, if it cannot be written or read', async () => {
+it('the stage file throws, and changes no other file, if its path cannot be used', async () => {
   const blocked = join(folder, 'file')
   await writeFile(blocked, 'no folder')
   const file = besideJournal(join(blocked, 'journal.db'))

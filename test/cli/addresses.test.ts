@@ -19,15 +19,18 @@ describe.each(users)('an address with the user and password %s', (user) => {
     ['journal', 'ls'],
     ['journal', 'adopt'],
     ['rollout', 'ls'],
-  ])('is refused as journal.url by %s %s, and the message quotes no part of the address', async (...args) => {
-    const file = join(await makeFolder(), 'own.yaml')
-    const journal = { url: `postgres://${user}127.0.0.1:1/markbridge` }
-    await writeFile(file, JSON.stringify({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } }, journal }))
-    const { status, stdout, stderr } = await runCommand([...args, '--config', file])
-    expect(status).toBe(args[0] === 'doctor' ? 1 : 2)
-    expect(`${stdout}${stderr}`).toContain('percent-encoded')
-    expectHidden(`${stdout}${stderr}`.replaceAll(file, ''))
-  })
+  ])(
+    'is refused as journal.url by the command %s %s, and the message quotes no part of the address',
+    async (...args) => {
+      const file = join(await makeFolder(), 'own.yaml')
+      const journal = { url: `postgres://${user}127.0.0.1:1/markbridge` }
+      await writeFile(file, JSON.stringify({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } }, journal }))
+      const { status, stdout, stderr } = await runCommand([...args, '--config', file])
+      expect(status).toBe(args[0] === 'doctor' ? 1 : 2)
+      expect(`${stdout}${stderr}`).toContain('percent-encoded')
+      expectHidden(`${stdout}${stderr}`.replaceAll(file, ''))
+    },
+  )
 
   test.each([
     ['journal', 'ls', '--journal', `postgres://${user}127.0.0.1:1/markbridge`],

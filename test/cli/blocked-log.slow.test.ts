@@ -86,7 +86,7 @@ describe('serve with a log that cannot be written', () => {
   )
 
   test(
-    'keeps serving while nothing reads standard error, and continues the log when a reader is back',
+    'keeps serving while nothing reads standard error, and writes the log again when a reader returns',
     patient,
     async () => {
       const { child, logLines, metric, stop } = await serve('pipe')

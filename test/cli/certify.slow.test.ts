@@ -198,7 +198,7 @@ describe('the commands rollout certify and rollout verify', () => {
     expect(JSON.stringify(certificate)).not.toMatch(/MARKER/i)
   })
 
-  it('accept a certificate, even after later changes of the stage', async () => {
+  it('accept a certificate even if the stage has changed since', async () => {
     const { folder, rollout, certify } = await prepare()
     const file = await certify()
     await rollout('back', 'acme')

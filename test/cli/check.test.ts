@@ -84,7 +84,7 @@ test.each(['body-utf16', 'body-utf16-without-mark', 'line-ends-cr', 'line-ends-c
   },
 )
 
-test('check reads a file with a whole HTTP request like a file with a body', async () => {
+test('check reads a file that holds a whole HTTP request', async () => {
   const boundary = /^--(\S+)/.exec(body)?.[1] ?? ''
   const credentials = 'Ocp-Apim-Subscription-Key: k\nAuthorization: bearer t\n'
   const head = `POST /V2/Attendance/$batch HTTP/1.1\nHost: adapter\n${credentials}Content-Type: multipart/mixed; boundary=${boundary}\n\n`
@@ -103,7 +103,7 @@ test('check reads a file with a whole HTTP request like a file with a body', asy
   ])
 })
 
-test('check reads a file whose request line has a typing error as a request and not as a preamble', async () => {
+test('check takes a file for a request, and not for a preamble, if its request line has a typing error', async () => {
   const request = await readFile(
     new URL('../../fixtures/class-register/request.http', import.meta.url),
     'utf8',
@@ -151,7 +151,7 @@ test('check reads standard input if the file is -', async () => {
   expect([nothing.status, nothing.stdout]).toEqual([1, expect.stringContaining('The file is empty.')])
 })
 
-test('check applies the limits and the partner of a configuration', async () => {
+test('check applies the limits and the partner of the given configuration', async () => {
   const partners =
     'partners: [{ id: plain, match: { pathPrefix: /a } }, { id: strict, match: { any: true }, unmappedFields: strict }]'
   const config = await ownFile(
@@ -189,23 +189,26 @@ test.each([
   ['{"Present":true}', 'The file is JSON, not a batch.'],
   ['hello\n', 'The file is not a batch: no line begins with a boundary.'],
   [JOINED, 'The file has no line ends, so no line of it is a boundary.'],
-])('check and send print the kind of a file that is not a batch (sample %#)', async (content, message) => {
-  const path = await ownFile('body.txt', '')
-  await writeFile(path, content)
-  const { status, stdout } = await runCommand(['check', path, '--json'])
-  expect([status, (JSON.parse(stdout) as Document).findings]).toMatchObject([
-    1,
-    [{ code: 'notABatch', message }],
-  ])
-  expect(await runCommand(['send', path, '--to', 'http://127.0.0.1:1'])).toMatchObject({
-    status: 2,
-    stderr: expect.stringMatching(
-      `^markbridge: ${path}: ${message.replaceAll('.', '\\.')} [A-Z].+\\.\n$`,
-    ) as unknown,
-  })
-})
+])(
+  'check and send say what kind of file they got if the file is not a batch (sample %#)',
+  async (content, message) => {
+    const path = await ownFile('body.txt', '')
+    await writeFile(path, content)
+    const { status, stdout } = await runCommand(['check', path, '--json'])
+    expect([status, (JSON.parse(stdout) as Document).findings]).toMatchObject([
+      1,
+      [{ code: 'notABatch', message }],
+    ])
+    expect(await runCommand(['send', path, '--to', 'http://127.0.0.1:1'])).toMatchObject({
+      status: 2,
+      stderr: expect.stringMatching(
+        `^markbridge: ${path}: ${message.replaceAll('.', '\\.')} [A-Z].+\\.\n$`,
+      ) as unknown,
+    })
+  },
+)
 
-test('check counts the findings in a folder, and prints how many files it has checked', async () => {
+test('check of a folder counts the findings, and prints how many files were checked', async () => {
   const { status, stdout } = await runCommand(['check', 'fixtures/ids-differ-refused', '--json'])
   expect([status, JSON.parse(stdout)]).toEqual([
     1,

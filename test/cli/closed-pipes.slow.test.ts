@@ -11,7 +11,7 @@ import { mainOfCli } from '../support/main-of-cli.ts'
 const patient = { timeout: 60_000 }
 
 test.each([1, 2])(
-  'an adapter with %d worker(s) keeps serving and reloading after the reader of its output has disconnected',
+  "an adapter with %d worker(s) keeps serving and reloading after the reader of the adapter's output has disconnected",
   patient,
   async (workers) => {
     const folder = await makeFolder()

@@ -95,7 +95,7 @@ describe('the command compare run --recording', () => {
     expect(learners.filter((id) => texts.join().includes(id))).toEqual([])
   })
 
-  it('reads V3 for recorded reads, and posts nothing', async () => {
+  it('compares recorded reads with V3, and posts nothing', async () => {
     const before = await effects()
     const { stdout, stderr } = await run('sealed', ...sealed, '--json', '--v3', url)
     const { kinds } = JSON.parse(stdout) as RunDocument
@@ -105,7 +105,7 @@ describe('the command compare run --recording', () => {
     expect(await effects()).toBe(before)
   })
 
-  it('compares reads of marks, reads of registrations and writes with V3, and skips records that changed since the recording', async () => {
+  it('compares recorded reads and writes with V3, and skips records that changed since the recording', async () => {
     const faces = await startFaces()
     const { v3Url, v2Url, mark, samples, put } = faces
     const recorded = await record(v2Url, 'all', async (relay) => {
@@ -183,7 +183,7 @@ describe('the command compare run --recording', () => {
     expect([status, stderr]).toEqual([2, expect.stringMatching(text)])
   })
 
-  it('exits with status 2 if the flags name neither days nor a recording', async () => {
+  it('exits with status 2 if no flag names days or a recording', async () => {
     const { status, stderr } = await runCommand(['compare', 'run', '--v2', url, '--v3', url])
     expect([status, stderr]).toEqual([
       2,

@@ -21,7 +21,7 @@ afterAll(async () => rm(folder, { recursive: true, force: true }))
 
 const report = async (...args: string[]) => runCommand(['compare', 'report', '--dir', folder, ...args])
 
-test('compare report lists the runs, newest first, with the reason for each file that is not a run', async () => {
+test('compare report lists the runs, newest first, and gives a reason for each file that is not a run', async () => {
   const { status, stdout } = await report('--list')
   expect(status).toBe(0)
   expect(
@@ -37,7 +37,7 @@ test('compare report lists the runs, newest first, with the reason for each file
   ])
 })
 
-test('compare report --force replaces a readable file or a link, but never the target of the link', async () => {
+test('compare report --force replaces an existing file or link, but never the file behind the link', async () => {
   const [file, link] = [join(folder, 'open.html'), join(folder, 'link.html')]
   await writeFile(file, 'old', { mode: 0o644 })
   await symlink(file, link)
@@ -66,7 +66,7 @@ test('compare report writes a page that only its owner may read', async () => {
   expect((await stat(file)).mode & 0o777).toBe(0o600)
 })
 
-test('compare report prints a run as JSON by its id or path, with rounded or exact counts', async () => {
+test('compare report prints the run that its id or path names as JSON, with rounded or exact counts', async () => {
   const [byId, exact] = await Promise.all([
     report(id, '--format', 'json'),
     report(join(folder, `${id}.json`), '--format', 'json', '--exact'),
@@ -87,7 +87,7 @@ test.each([
   [['run-cut'], 'not valid JSON'],
   [['latest', '--format', 'pdf'], "argument 'pdf' is invalid"],
   [['latest', '--out', '/nowhere/report.html'], '/nowhere/report.html cannot be written: no such file'],
-])('compare report refuses %j with status 2', async (args, message) => {
+])('compare report %j exits with status 2', async (args, message) => {
   const { status, stderr } = await report(...args)
   expect(status).toBe(2)
   expect(stderr).toContain(message)

@@ -88,7 +88,7 @@ async function compare({ url, v2Url, out }: Target, more: readonly string[] = da
 
 const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-/i
 
-test('compare run finds no difference between the V2 and V3 interfaces of one sandbox, and stores the document that it prints', async () => {
+test('compare run finds no difference between the V2 and V3 interfaces of one sandbox', async () => {
   const faces = await startFaces()
   const { status, document, stderr } = await compare(faces, [...days, '--json', '--noise', '--registrations'])
   expect([status, stderr]).toEqual([0, ''])
@@ -105,7 +105,7 @@ test('compare run finds no difference between the V2 and V3 interfaces of one sa
   expect(JSON.parse(readFileSync(join(faces.out, `${run}.json`), 'utf8'))).toEqual(document())
 })
 
-test('compare run finds exactly the differences that one interface of the sandbox has, and prints no id', async () => {
+test('compare run finds exactly the differences that were set on one interface of the sandbox, and prints no id', async () => {
   const faces = await startFaces()
   await faces.differ('V3', ['recordedOn', 'missing', 'code'], 10)
   const { status, stdout, stderr } = await compare(faces)
@@ -198,7 +198,7 @@ test.each(usages)('compare run exits with status 2 for wrong usage: %s', async (
   expect(result.stderr).toMatch(message)
 })
 
-test('compare run never sends the credentials of the sandbox to a service on another machine', async () => {
+test('compare run sends the credentials of the sandbox to no service on another machine', async () => {
   const target = { url: 'https://v3.invalid', v2Url: 'https://v2.invalid', out: folder() }
   const { status, stderr } = await compare(target)
   expect(status).toBe(2)
@@ -279,7 +279,7 @@ const hostile: readonly (readonly [string, Answer, RegExp])[] = [
   ['a next link without a query', page([], 'http://x/SECRETWORD'), /next link without a query/],
 ]
 
-test.each(hostile)('compare run reports a V2 that replies with %s', async (_name, answer, message) => {
+test.each(hostile)('compare run reports the fault if V2 replies with %s', async (_name, answer, message) => {
   const [v2, faces] = await Promise.all([startUpstream(answer), startFaces()])
   const args = ['--since', '2026-03-02', '--until', '2026-03-03', '--json']
   const { status, stderr, stdout, document } = await compare({ ...faces, v2Url: v2.url }, args)
@@ -290,7 +290,7 @@ test.each(hostile)('compare run reports a V2 that replies with %s', async (_name
   expect(stdout + stderr).not.toContain('SECRETWORD')
 })
 
-test('compare run follows a next link to another host on the configured host', async () => {
+test('compare run requests a next link that names another host from the configured host', async () => {
   const v2 = await startUpstream((seen, response) =>
     (seen.index < 2 ? endless([{ ExternalID: 'x' }]) : page([]))(seen, response),
   )

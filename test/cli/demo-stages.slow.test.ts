@@ -30,7 +30,7 @@ const effectsOf = async (printed: string): Promise<readonly Effect[]> =>
 const countOf = (effects: readonly Effect[], wanted: string): number =>
   effects.filter(({ face }) => face === wanted).length
 
-test('demo --stage canary prints a command that posts for many schools, and counts the marks on V2 and on V3', async () => {
+test('demo --stage canary prints a command that posts batches for many schools, and counts the marks on V2 and on V3', async () => {
   const { demo, printed } = await startDemo('canary', '--percent', '50')
   expect(printed).toMatch(
     /^sandbox ready \S+\nsandbox v2 ready \S+\nadapter ready \S+\nconsole ready \S+\n\nThe partner is at stage canary: V3 serves 50 % of its schools, and V2 serves the others\.\n/,
@@ -52,7 +52,7 @@ test.each([
   ['v3', 'V3 serves', 'V3'],
   ['complete', 'V3 serves', 'V3'],
 ])(
-  'demo --stage %s prints "%s", and its printed command posts 27 marks there',
+  'demo --stage %s prints "%s", and the printed curl command posts 27 marks to that interface',
   async (stage, words, face) => {
     const { demo, printed } = await startDemo(stage)
     expect(printed).toContain(`The partner is at stage ${stage}: ${words}.`)
@@ -65,7 +65,7 @@ test.each([
   },
 )
 
-test('the command that the demo prints takes the partner back to V2 while the demo runs', async () => {
+test('the rollout command that the demo prints takes the partner back to V2 while the demo runs', async () => {
   const { demo, printed } = await startDemo('v3')
   expect(await paste(lineThat(printed, "'"))).toBe('demo: v3 -> shadow (revision 1).\n')
   const url = /adapter ready (\S+)/.exec(printed)?.[1] ?? ''
@@ -95,7 +95,7 @@ test('demo refuses --percent without --stage canary', async () => {
   expect([status, stderr]).toEqual([2, expect.stringContaining('--stage canary')])
 })
 
-test('demo stops within a rehearsal, and refuses --speed without a rehearsal and a rehearsal that cannot run', async () => {
+test('demo ends on SIGINT during a rehearsal, and refuses impossible flags of a rehearsal', async () => {
   const demo = startCli(['demo', '--rehearse', '--stage', 'shadow', '--port', '0', '--sandbox-port', '0'])
   expect(await demo.until(/V3 gets a defect/)).not.toContain('Stage legacy')
   expect(await demo.stop('SIGINT')).toBe(0)

@@ -20,7 +20,7 @@ it.each([
     { percent: 2, always: [], never: [] },
   ],
 ])(
-  'describePartners returns the lists and share with which a step to canary would begin: the stored values at canary, or else those in the file: %j',
+  'describePartners returns the share and lists with which canary would begin, from the store at canary and otherwise from the file: %j',
   async (at, expected) => {
     const url = `sqlite:${await makeFolder()}/journal.db`
     await (await serve(url)).store.apply(changeTo(at, { from: { ...legacy, stage: 'complete' } }), 'back')

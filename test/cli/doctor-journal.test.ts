@@ -175,7 +175,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       },
     )
 
-    test('print that the folder of journal.stateDir cannot be used, with and without V2', async () => {
+    test('print that the folder of journal.stateDir cannot be used, for a configuration with V2 and for one without', async () => {
       const folder = await makeFolder()
       const file = join(folder, 'file')
       writeFileSync(file, '')

@@ -125,7 +125,7 @@ test.each([
     " [{ id: acme, match: { pathPrefix: '/-' } }, # c\n  { id: rest, match: { any: true } } ]",
     ['acme', 'beta', 'rest'],
   ],
-])('init --add puts a partner %s, and changes no other character', async (_, partners, ids) => {
+])('init --add adds a partner %s, and changes nothing else in the file', async (_, partners, ids) => {
   const out = join(await makeFolder(), 'markbridge.yaml')
   const text = `# the file\nupstreams:\n    v3:   {baseUrl: '${v3}'}   # V3\npartners:${partners.startsWith(' [') ? '' : '\n'}${partners}`
   await writeFile(out, text, { mode: 0o640 })
@@ -147,7 +147,7 @@ test.each([
   expect((await stat(out)).mode & 0o777).toBe(0o640)
 })
 
-test('init --add changes nothing if the partner does not fit in, the file has faults or has no partners', async () => {
+test('init --add changes nothing if the file already has the id, has faults or has no partners', async () => {
   const out = join(await makeFolder(), 'markbridge.yaml')
   const flags = ['--partner', 'beta', '--v3', v3, '--v2', '', '--subscription-key', '']
   expect((await init(out, ...flags)).status).toBe(0)
@@ -165,7 +165,7 @@ test('init --add changes nothing if the partner does not fit in, the file has fa
   }
 })
 
-test('doctor reports a failed address and a failed read if nothing listens at the address of V3', async () => {
+test('doctor reports a failed connection and a failed read if nothing listens at the address of V3', async () => {
   const { status, checks } = await doctor({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } } })
   expect(status).toBe(1)
   expect(checks.filter(({ result }) => result === 'fails')).toEqual([
@@ -201,7 +201,7 @@ const AUTHORITY_MISSING =
   'Set upstreams.*.tls.ca (or NODE_EXTRA_CA_CERTS) to the certificate of the authority that issued it, or use another address.'
 
 test.skipIf(findProgram('openssl') === undefined)(
-  'doctor prints the fault of a TLS certificate and its remedy',
+  'doctor prints the fault of a TLS certificate and how to mend it',
   async () => {
     const authority = createAuthority(await makeFolder())
     /** Returns the first finding about the address and, if the server was reached, the finding about its certificate. */
@@ -275,7 +275,7 @@ test('doctor fails for a response whose head is too large', async () => {
   })
 })
 
-test('doctor warns of a missing journal and of files that others can change, and fails for an invalid configuration', async () => {
+test('doctor warns of a missing journal and of files that other users can change, and fails for an invalid configuration', async () => {
   const folder = await makeFolder()
   await writeFile(
     join(folder, 'other.db'),
@@ -379,7 +379,7 @@ describe.skipIf(findProgram('openssl') === undefined)(
     })
 
     it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-      'says in %s that the server requires a client certificate',
+      'says that the server requires a client certificate if the server refuses the connection in %s',
       async (version) => {
         const { found, text } = await result({ ...wanting, minVersion: version, maxVersion: version }, {})
         expect(found).toBe('fails')
@@ -397,7 +397,7 @@ describe.skipIf(findProgram('openssl') === undefined)(
   },
 )
 
-test('doctor names the proxy of each address, and the proxy that refuses a connection, without credentials', async () => {
+test('doctor names the proxy of each address, and the proxy that refuses a connection, but no credentials', async () => {
   const { port, url } = await startProxy({ status: 407 })
   const upstream = { baseUrl: v3, proxy: `http://jane:hush@127.0.0.1:${port}` }
   const refused = await doctor({ upstreams: { v3: upstream } })

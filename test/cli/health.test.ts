@@ -18,7 +18,7 @@ async function configFile(listen: object): Promise<string> {
   return path
 }
 
-it('health asks the adapter at the port of the configuration, also if it listens on all addresses', async () => {
+it('health asks the adapter at the port of the configuration, even if the adapter listens on all addresses', async () => {
   const adapter = await startAdapter(nowhere)
   const config = await configFile({ port: adapter.port, host: '0.0.0.0' })
   expect(await runCommand(['health', '--config', config])).toEqual({
@@ -33,7 +33,7 @@ it('health asks the adapter at the port of the configuration, also if it listens
   ])
 })
 
-it('health ends with status 1 if nothing listens or the answer is another one, and with 2 without a port', async () => {
+it('health exits with status 1 if no adapter answers, and with status 2 if no port is known', async () => {
   const unheard = await runCommand(['health', `http://127.0.0.1:${await freePort()}`])
   expect([unheard.status, unheard.stdout]).toEqual([1, ''])
   expect(unheard.stderr).toContain('ECONNREFUSED')
@@ -43,7 +43,7 @@ it('health ends with status 1 if nothing listens or the answer is another one, a
   expect((await runCommand(['health', '--config', await configFile({ port: 0 })])).status).toBe(2)
 })
 
-it('health asks by https if the configuration has a certificate, which it does not check', async () => {
+it('health uses https, without a check of the certificate, if the configuration has a certificate', async () => {
   const { cert, key } = createSelfSigned(Date.now())
   const tls = { cert: new Secret(cert), key: new Secret(key) }
   const adapter = await startAdapter(nowhere, { listen: { port: 0, tls } })

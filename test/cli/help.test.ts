@@ -89,7 +89,7 @@ test.each([
 
 const read = (path: string): Promise<string> => readFile(new URL(`../../${path}`, import.meta.url), 'utf8')
 
-test('every file names the same oldest version of Node.js', async () => {
+test('every file that names the oldest supported version of Node.js names the same version', async () => {
   const { engines, scripts } = JSON.parse(await read('package.json')) as {
     engines: { node: string }
     scripts: Record<string, string>

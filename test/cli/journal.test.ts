@@ -76,7 +76,7 @@ test('journal show prints the state of each record and the remedy of dead letter
   })
 })
 
-test('journal ls --dead-letters shows remedies, and journal dismiss removes dead letters', async () => {
+test('journal ls --dead-letters shows how to end each dead letter, and journal dismiss removes them', async () => {
   expect((await run('ls', '--dead-letters')).stdout).toMatch(
     /^batch 1 part 2 of acme, .*: refused, ATT_VAL_2.*\n {2}The service refused/,
   )
@@ -90,7 +90,7 @@ test.each(['show', 'dismiss', 'reconcile'])('journal %s exits with status 1 for 
   expect([status, stderr]).toEqual([1, expect.stringContaining('The journal has no batch 999.')])
 }) // prettier-ignore
 
-test('journal reconcile makes waiting records due now', async () => {
+test('journal reconcile makes records that wait for a retry due immediately', async () => {
   expect(await journal.due(Date.now(), 10)).toEqual([])
   expect((await run('reconcile')).stdout).toBe('1 record(s) of 1 batch(es) are due now.\n')
   expect(await journal.due(Date.now(), 10)).toEqual([{ batch: 2, positions: [0] }])
@@ -166,7 +166,7 @@ test('journal adopt prints the damage and the consequences, and accepts the jour
   await next.close()
 })
 
-test('journal adopt keeps a usable journal, and sets an unusable journal aside', async () => {
+test('journal adopt changes nothing in a usable journal, and renames an unusable journal', async () => {
   const broken = join(folder, 'broken.db')
   await writeFile(broken, 'no database'.repeat(1_000))
   const { status, stdout } = await runCommand(['journal', 'adopt', '--yes', '--journal', `sqlite:${broken}`])
@@ -246,7 +246,7 @@ partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
   )
 
   test.skipIf(process.getuid?.() !== 0)(
-    'does not change the owner of the files if root runs the command',
+    "does not change the owner of the journal's files if root runs the command",
     async () => {
       const { path, adopt } = await restored('all')
       for (const file of [`${path}.mark`, `${path}.stages`]) await chown(file, 12_345, 12_346)

@@ -28,7 +28,7 @@ it.each([
   ['an exception', "throw new Error('mark of learner zoe')"],
   ['a rejection with a value', "Promise.reject('mark of learner zoe')"],
 ])(
-  'serve fails only the write that caused %s outside the handler, logs no personal data and keeps serving',
+  'serve fails only the write that caused %s outside of its handler, and keeps serving',
   async (_what, statement) => {
     const upstream = await startUpstream((seen, response) =>
       seen.method === 'POST' ? undefined : echoRecord(seen, response),

@@ -94,7 +94,7 @@ describe('the command record', () => {
     expect([send.status, send.stderr]).toEqual([2, expect.stringMatching(/is a recording.*Nothing was sent/)])
   })
 
-  it('records writes and reads of each kind, but no exchange without a complete reply', async () => {
+  it('records writes and reads of each kind, and leaves out an exchange without a complete reply', async () => {
     const { v2Url, mark } = await startFaces()
     const [to, file] = [join(await makeFolder(), 'kept'), await ownFile('key', KEY)]
     const cli = startCli(['record', '--v2', v2Url, '--out', to, '--port', '0', '--key', `file:${file}`])

@@ -109,7 +109,7 @@ describe('the cool-down of a guard', () => {
     expect(await rollout('set', 'acme', 'canary', '--never', 'school-7', '--reason', 'off')).toMatchObject({ status: 0 }) // prettier-ignore
   })
 
-  it('mentions the flag --never and the earliest time only for a step to V3', async () => {
+  it('makes a refused step mention --never and the earliest time only if the step leads to V3', async () => {
     const rollout = rolloutWith((await acted({ resendWindowMs: 900_000 })).config)
     expect((await rollout('set', 'acme', 'canary', '--reason', 'x', '--despite-advice')).stderr).toContain(
       'a canary of 0 % serves no unit',
@@ -123,7 +123,7 @@ describe('the cool-down of a guard', () => {
     expect((await rollout('history', 'nobody')).stdout).toBe('The audit trail has no entry for nobody.\n')
   })
 
-  it('ends after an hour, and blocks an approval before its end', async () => {
+  it('ends after an hour, and prevents approvals until then', async () => {
     const later = rolloutWith((await acted({}, 3_600_000)).config)
     await expect.poll(() => later(...further)).toMatchObject({ status: 0 })
     const operators = [operator('ann', 'operator'), operator('bert', 'approver')]

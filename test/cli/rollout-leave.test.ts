@@ -11,7 +11,7 @@ interface Document {
   readonly client: string | null
 }
 
-it('rollout leave lists each client with its latest write and its side, and names the client of given credentials', async () => {
+it('rollout leave lists each client with its latest write and the side that served that write', async () => {
   const faces = await startFaces({ keys: ['first', 'second', 'third'] })
   const journal = journalFile()
   const partner = { id: 'acme', match: { any: true } }
@@ -57,7 +57,7 @@ it('rollout leave lists each client with its latest write and its side, and name
   expect((await rollout('leave', 'nobody')).status).toBe(2)
 })
 
-it('rollout leave tells a client whose latest write V2 served, and says so if there is no client', async () => {
+it('rollout leave shows V2 as the side of a client whose latest write was served by V2', async () => {
   const faces = await startFaces()
   const journal = journalFile()
   const adapter = await startAdapter(faces.v3Url, {

@@ -9,7 +9,7 @@ const schools = Array.from({ length: 12 }, (_, at) => `school-${at}`)
 const lists = { always: ['school-0'], never: ['school-1'] }
 
 describe.each(eachDatabase())('rollout show --school with a journal in %s', (_name, { test }) => {
-  test('names the side that the instances choose for the school, and the rule that decides', async (url) => {
+  test('names the side that the instances choose for the school, and the rule behind the choice', async (url) => {
     const { journal } = await serve(url)
     const canary = { percent: 40, ...lists }
     const show = rolloutWith(await rolloutFile(url, { partner: { stage: 'canary', canary } }))
@@ -22,7 +22,7 @@ describe.each(eachDatabase())('rollout show --school with a journal in %s', (_na
     }
   })
 
-  test('names the side of every school at a stage without a choice, and refuses a text that names no school', async (url) => {
+  test('names the side of every school at a stage where one side serves all, and refuses a text that names no school', async (url) => {
     await serve(url)
     const show = rolloutWith(await rolloutFile(url, { partner: { stage: 'shadow' } }))
     expect((await show('show', 'acme', '--school', 'school-7')).stdout).toContain('V2 serves school-7')

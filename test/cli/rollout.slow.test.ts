@@ -140,7 +140,7 @@ describe.each(databases)('the command rollout with a journal in %s', (_name, { t
     expect(await rollout('verify')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^The audit trail is one chain of 6 entries\./) as unknown }) // prettier-ignore
   })
 
-  test('withdraws a step if the writes in progress do not end in time, and names the instances', async (url) => {
+  test('withdraws a step if the writes in progress do not end in time, and names the instances that still have writes', async (url) => {
     const busy = await serve(url)
     answering(busy, () => 1)
     const silent = await serve(url)
@@ -235,7 +235,7 @@ describe('the command rollout', () => {
     )
   })
 
-  it('refuses canary with the time left while clients may resend batches that V2 served unrecorded', async () => {
+  it('refuses canary, and prints the time to wait, while clients may resend batches that V2 served unrecorded', async () => {
     const url = await newSqlite()
     await serve(url).then(answering)
     const rollout = rolloutWith(await rolloutFile(url, { rollout: { resendWindowMs: 900_000 } }))
@@ -260,7 +260,7 @@ describe('the command rollout', () => {
     ])
   })
 
-  it('keeps the share and the lists within canary, and takes the share of the file when the partner enters canary again', async () => {
+  it('keeps share and lists while the partner stays at canary, and takes the share of the file when the partner enters canary again', async () => {
     const url = await newSqlite()
     await (await serve(url)).journal.close()
     const canary = { percent: 2, always: ['a'] }
@@ -312,7 +312,7 @@ describe('the command rollout', () => {
     expect(json(await rollout('verify', '--json'))).toMatchObject({ broken: { entry: 1 } })
   })
 
-  it('shows the stages of the file, and changes no stage, if there is no journal', async () => {
+  it('shows the stages of the configuration file, and changes no stage, if there is no journal', async () => {
     const rollout = rolloutWith(await rolloutFile('none'))
     expect(await rollout('ls')).toMatchObject({
       status: 0,
@@ -370,7 +370,7 @@ describe('the command rollout', () => {
     expect(back.stderr).toContain('started with journal.url: none and stage: legacy lets V2 serve acme')
   })
 
-  it('reports an audit trail that is older than the trail in the state file, and still allows steps back', async () => {
+  it('reports an audit trail that is older than the trail of the state file, and still allows steps back', async () => {
     const url = await newSqlite()
     const serving = await serve(url)
     answering(serving)
@@ -391,14 +391,14 @@ describe('the command rollout', () => {
     expect(await rollout('back', 'acme')).toMatchObject({ status: 0 })
   })
 
-  it('uses the default partner if there is no configuration file', async () => {
+  it('uses the partner with the id default if there is no configuration file', async () => {
     const url = await newSqlite()
     await serve(url)
     const result = await runCommand(['rollout', 'back', 'default', '--journal', url])
     expect(result).toEqual({ status: 0, stdout: 'default: v3 -> shadow (revision 1).\n', stderr: '' })
   })
 
-  it('does not store the secret of the journal under a key that the instances have not loaded', async () => {
+  it('does not encrypt the secret of the journal with a key that the instances have not loaded', async () => {
     const url = await newSqlite()
     const { journal } = await serve(url)
     const keys = [{ id: 'k1', key: { env: 'TEST_JOURNAL_KEY' } }]

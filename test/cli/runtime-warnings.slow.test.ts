@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { startCli } from './run-cli.ts'
 
-test('serve logs a warning of Node.js or of a library without the text of the warning', async () => {
+test('serve logs that Node.js or a library issued a warning, but not the text of the warning', async () => {
   const warn = `process.on('newListener', (name) => {
     if (name === 'warning') setImmediate(() => process.emitWarning('hush', { type: 'OwnWarning', code: 'OWN' }))
   })`

@@ -5,7 +5,7 @@ import { ownFile } from './own-file.ts'
 import { startCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
-test('sandbox reads its callers and options from a file, and flags override the file', async () => {
+test('sandbox reads callers and options from a file, and flags override the file', async () => {
   const path = await ownFile(
     'sandbox.yaml',
     `

@@ -75,17 +75,20 @@ test('send prints each part as it arrives, and its progress every second', async
   expect(stderr).toMatch(/^(?:\d of 4 parts, \d\.\d\/s.*\n)+$/)
 })
 
-test.each(['SIGINT', 'SIGTERM'] as const)('send prints the outcomes so far on %s', async (signal) => {
-  const { args } = await holdThird()
-  const sending = startCli(args)
-  await sending.until(/ 2 +2 +201/)
-  expect(await sending.stop(signal)).toBe(1)
-  const { stdout, stderr } = await sending.ended()
-  expect(stderr.replaceAll(/\d of 4 parts, .*\n/g, '')).toBe('')
-  expect(stdout).toMatch(
-    /2 accepted, 0 not accepted\nWaiting was stopped\. The outcome of 2 of 4 records is unknown\. .*\n$/,
-  )
-})
+test.each(['SIGINT', 'SIGTERM'] as const)(
+  'send prints the outcomes that it has so far on %s',
+  async (signal) => {
+    const { args } = await holdThird()
+    const sending = startCli(args)
+    await sending.until(/ 2 +2 +201/)
+    expect(await sending.stop(signal)).toBe(1)
+    const { stdout, stderr } = await sending.ended()
+    expect(stderr.replaceAll(/\d of 4 parts, .*\n/g, '')).toBe('')
+    expect(stdout).toMatch(
+      /2 accepted, 0 not accepted\nWaiting was stopped\. The outcome of 2 of 4 records is unknown\. .*\n$/,
+    )
+  },
+)
 
 test('send reports all outcomes as unknown on SIGINT before the first part', async () => {
   const url = await serve(() => undefined)
@@ -111,7 +114,7 @@ test.each<[what: string, parts: PartReply[], status: number, last: RegExp]>([
   expect(document.records).toHaveLength(parts.length)
 }) // prettier-ignore
 
-test('send adds the header fields of its flags', async () => {
+test('send adds the header fields that its flags contain', async () => {
   const seen: unknown[] = []
   const url = await serve((response, { headers }) => {
     seen.push(headers['x-school'], headers['x-class'], headers.authorization)
@@ -148,7 +151,7 @@ test('send prints the outcomes so far and what to do when the reply is cut off',
   expect([none.status, none.stdout]).toEqual([1, expect.stringContaining('outcome of 4 of 4 records')])
 })
 
-test('send prints the error of the response when the whole batch is refused', async () => {
+test('send prints the error of the response if the whole batch is refused', async () => {
   const adapter = await startAdapter('http://127.0.0.1:1')
   const cut = batchOf(flatRecords(4)).body.slice(0, 900)
   const { status, stderr, stdout } = await runCommand(['send', await batchFile(cut), '--to', adapter.url])
@@ -181,7 +184,7 @@ test('send ends with the same exit status if the reader of its output disconnect
   expect([stdout, stderr]).toEqual(['0\n', ''])
 })
 
-test('send posts a recorded request, and a batch from standard input', async () => {
+test('send posts a recorded request, and posts a batch from standard input', async () => {
   const upstream = await startUpstream()
   const adapter = await startAdapter(upstream.url)
   for (const name of ['gzip-chunked', 'single-quotes', 'boundary-quoted']) {

@@ -16,7 +16,7 @@ const snapshot = (begins: ReadonlyMap<string, StageSetting>) => ({
 })
 
 it.each(['legacy', 'complete'] as const)(
-  'rollout ls shows that the stage in the file has no effect on a partner whose first stage was %s',
+  'rollout ls shows that the stage in the file has no effect on a partner whose first stored stage was %s',
   (stage) => {
     const begun = viewKnown('acme', config, snapshot(new Map([['acme', first(stage)]])))
     expect(begun).toMatchObject({ setting: { stage }, source: 'file', ignored: 'v3' })

@@ -23,7 +23,7 @@ const refused = (line: string): Partial<CliResult> => ({ status: 2, stderr: `mar
 test.each([
   ['--port', '--sandbox-port'],
   ['--sandbox-port', '--port'],
-])('demo prints a command with free ports if the port of %s is in use', async (taken, other) => {
+])('demo prints a command with free ports if the port in the flag %s is in use', async (taken, other) => {
   const { status, stderr } = await runCommand(['demo', taken, String(port), other, '0', '--journal', 'none'])
   expect([status, stderr]).toEqual([
     2,
@@ -34,13 +34,16 @@ test.each([
 test.each([
   ['--port', ['sandbox']],
   ['--port', ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none']],
-])('the error for a port in use names the flag %s for the command %j', async (option, args) => {
-  const env = { MARKBRIDGE_LOG_LEVEL: 'silent' }
-  expect(await runCommand([...args, option, String(port)], env)).toEqual({
-    ...refused(`Port ${port} is in use (EADDRINUSE). Choose another port with ${option}.`),
-    stdout: '',
-  })
-})
+])(
+  'the error for a port in use names the flag %s that chooses another port for the command %j',
+  async (option, args) => {
+    const env = { MARKBRIDGE_LOG_LEVEL: 'silent' }
+    expect(await runCommand([...args, option, String(port)], env)).toEqual({
+      ...refused(`Port ${port} is in use (EADDRINUSE). Choose another port with ${option}.`),
+      stdout: '',
+    })
+  },
+)
 
 // No machine has this address, which belongs to TEST-NET-3 (RFC 5737).
 test.each([['sandbox'], ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none']])(

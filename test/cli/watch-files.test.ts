@@ -25,7 +25,7 @@ async function watch(
   return { read, seen: (text) => expect.poll(() => read.at(-1), { interval: 5, timeout: 60_000 }).toBe(text) }
 }
 
-test('the file watch reads a file after the file was written, replaced, deleted or created again', async () => {
+test('the file watch reads a file again after the file was written, replaced, deleted or created', async () => {
   const folder = await makeFolder()
   const path = join(folder, 'a.yaml')
   await writeFile(path, 'one')

@@ -27,7 +27,7 @@ describe('a client that sends the bytes of service.md 4.2', () => {
     },
   )
 
-  it('gets a single 200 without parts when its ids differ, and the adapter posts its marks', async () => {
+  it('gets a single 200 without parts when the ids of its header and body differ, and the adapter still posts the marks', async () => {
     const service = await startService()
     const answer = await post(service, { headerId: randomUUID() })
     const [batch, changeset] = [...answer.text.matchAll(/boundary=(\S+)/g)].map(([, id]) => id ?? '')

@@ -10,7 +10,7 @@ interface Page {
   readonly '@odata.nextLink'?: string
 }
 
-test('@odata/client pages through two weeks of a school and gets the same rows as from V2', async () => {
+test('@odata/client reads two weeks of a school page by page, and gets the same rows from the adapter as from V2', async () => {
   const service = await startService({}, { scale: 'school' })
   const { from, to } = service.samples
   const params = OData.newOptions().filter(

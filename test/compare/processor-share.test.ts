@@ -49,7 +49,7 @@ it.each([
   },
 )
 
-it('createProcessorShare carries over little unused time, and deducts all the time of earlier work', async () => {
+it('createProcessorShare carries over little unused time, and deducts all time that earlier work used', async () => {
   const { clock, share, work } = createThread()
   await clock.pass(60_000)
   await work(1_050)

@@ -26,7 +26,7 @@ describe('planReload', () => {
     })
   })
 
-  it('names the partners that were added, removed or changed, even if only a secret differs', () => {
+  it('names the partners that were added, removed or changed, even if only a secret changed', () => {
     const next = configOf([key('d'), key('b', { subscriptionKey: new Secret('other') }), key('a')])
     expect(planReload(running, next).changes).toEqual({
       added: ['d'],
@@ -36,7 +36,7 @@ describe('planReload', () => {
     })
   })
 
-  it('keeps the running values of keys that need a restart, and names those keys', () => {
+  it('keeps the running value of a key that needs a restart, and names the key', () => {
     const next = configOf([key('a')], {
       listen: { port: 9999, drainMs: 1 },
       journal: { keys: [{ id: 'k1', key: new Secret('ab'.repeat(32)) }] },
@@ -63,7 +63,7 @@ describe('planReload', () => {
     )
   })
 
-  it('refuses a step forward and accepts a step back if there is a journal, and accepts any step without a journal', () => {
+  it('refuses a step forward only if there is a journal, and always accepts a step back', () => {
     const at = (stage: string, url = 'sqlite:./x.db') =>
       parseConfig({
         upstreams: { v3: { baseUrl: 'https://v3.test' }, v2: { baseUrl: 'https://v2.test' } },

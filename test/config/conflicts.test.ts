@@ -41,14 +41,14 @@ describe('the check for partners that no request reaches', () => {
   })
 
   it.each(['/a/../b', '/a//b', '/a%20b', '/a;x', '/a?b', '/a#b', '/a. ', '/a\\b', '//a'])(
-    'refuses the prefix %s, which no request path can have',
+    'refuses the prefix %s, because no request path has this form',
     (pathPrefix) => {
       expect(faulty([{ pathPrefix }])).toEqual([0])
     },
   )
 
   it.each(['/', '/a', '/a/', '/a b/c', '/caf\u00e9'])(
-    'accepts the prefix %s, which request paths can have',
+    'accepts the prefix %s, because request paths can have this form',
     (pathPrefix) => {
       expect(faulty([{ pathPrefix }])).toEqual([])
     },

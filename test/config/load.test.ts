@@ -36,7 +36,7 @@ async function faultOf(loading: Promise<unknown>): Promise<AdapterError> {
 const v3 = 'upstreams: { v3: { baseUrl: "http://v3.test" } }\n'
 
 describe('loadConfig', () => {
-  it('product 9: returns the values of flags in place of those in the file, and works without a file', async () => {
+  it('product 9: prefers the values of flags to those of the file, and needs no file', async () => {
     const path = await file('listen.yaml', `${v3}listen: { host: 127.0.0.9, port: 1 }\n`)
     const flags = { v3: 'https://other.test/base', port: 9, host: '::1' }
     for (const own of [path, undefined]) {
@@ -161,7 +161,7 @@ describe('loadConfig', () => {
     },
   )
 
-  it('reports extremely deep nesting as a single fault', async () => {
+  it('reports extremely deep nesting with a single fault', async () => {
     for (const text of ['['.repeat(100_000), `${'- '.repeat(100_000)}hush`, '{a: '.repeat(100_000)]) {
       const error = await faultOf(loadConfig(await file('nested.yaml', text)))
       expect(error.message.split('\n')).toEqual([
@@ -187,7 +187,7 @@ describe('loadConfig', () => {
     expect(error.message).not.toContain('hush')
   })
 
-  it('suppresses YAML warnings, because a warning quotes the line', async () => {
+  it('suppresses YAML warnings, because a warning quotes the line of the file', async () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined)
     await loadConfig(await file('tag.yaml', `${v3}partners: [{ id: !hush acme, match: { any: true } }]\n`))
     expect(warn.mock.calls).toEqual([])
@@ -242,7 +242,7 @@ describe('secrets of the configuration', () => {
   const partner = (secret: string): string =>
     `${v3}partners: [{ id: acme, match: { any: true }, clients: open, v3: { subscriptionKey: ${secret} } }]\n`
 
-  it('are read from the environment or a file and are never printed', async () => {
+  it('are read from the environment or a file, and are never printed', async () => {
     vi.stubEnv('ACME_KEY', 'hush-env')
     const secretFile = await file('secret', 'hush-file\n')
     for (const [source, value] of [

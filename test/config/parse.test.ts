@@ -16,7 +16,7 @@ const lent =
 const acme = { id: 'acme', match: { any: true } }
 
 describe('parseConfig', () => {
-  it('product 6: reports all faults together, each with its path', () => {
+  it('product 6: reports all faults at once, each with its path', () => {
     expect(
       faultsOf({
         listen: { prot: 1, port: 65_536, host: '' },
@@ -112,7 +112,7 @@ describe('parseConfig', () => {
     }
   })
 
-  it('accepts every kind of match for a partner, and turns header values into secrets', () => {
+  it('accepts every kind of match for a partner, and wraps header values as secrets', () => {
     const matches = [
       { subscriptionKeySha256: ['AB'.repeat(32), 'cd'.repeat(32)] },
       { subscriptionKeySha256: 'EF'.repeat(32) },
@@ -141,7 +141,7 @@ describe('parseConfig', () => {
     })
   })
 
-  it('accepts letters and ids as unmarked codes, with the letter - as the default', () => {
+  it('accepts letters and ids as unmarked codes, and uses the letter - by default', () => {
     const codes = ['-', 'X01', '#W', 'AC00C159-62ce-44b8-ace6-c75caf7505e6']
     const { partners } = parseConfig({
       upstreams,
@@ -177,7 +177,7 @@ describe('parseConfig', () => {
     },
   )
 
-  it('reads sizes and times with a unit, and plain numbers as bytes and milliseconds', () => {
+  it('reads sizes and times with a unit, and reads plain numbers as bytes and milliseconds', () => {
     const read = (time: unknown, size: unknown) => {
       const config = parseConfig({ upstreams, listen: { drainMs: time }, limits: { maxBodyBytes: size } })
       return [config.listen.drainMs, config.limits.maxBodyBytes]
@@ -199,7 +199,7 @@ describe('parseConfig', () => {
     expect(faultsOf({ upstreams, listen: { drainMs: time } })).toEqual([`listen.drainMs: ${message}`])
   })
 
-  it('lists the faults of the loader before the faults of the schema', () => {
+  it('lists the faults of unreadable secrets before the faults of the schema', () => {
     const earlier = [{ code: 'secret', message: 'is empty', target: 'x' }]
     expect(() => parseConfig({ upstreams }, earlier)).toThrow('The configuration has 1 fault:\n  x: is empty')
     expect(() => parseConfig({}, earlier)).toThrow(

@@ -37,7 +37,7 @@ describe('the rollout section of the configuration', () => {
     expect(printConfig(config)).not.toContain(hash('c'))
   })
 
-  it('applies operators on a reload, and all other keys only on a restart', () => {
+  it('applies changes of the operators on a reload, and changes of all other keys only on a restart', () => {
     const running = configOf({})
     const next = configOf({
       operators: [person('ann', 'operator'), person('bert', 'approver')],
@@ -94,7 +94,7 @@ describe('the check of partners[].stage in the configuration', () => {
     ])
   })
 
-  it('warns at legacy, shadow and canary, but not at v3, if no header names the school', () => {
+  it('warns at legacy, shadow and canary, but not at v3, if no header of a request names the school', () => {
     const oneUnit = [expect.stringMatching(/^partner acme has no canary\.header\. .*one unit per key/)]
     for (const stage of ['legacy', 'shadow', 'canary']) expect(warningsFor({ stage })).toEqual(oneUnit)
     expect(warningsFor({ stage: 'shadow', canary: { percent: 5 } })).toEqual(oneUnit)

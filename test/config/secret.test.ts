@@ -30,7 +30,7 @@ it.each([
   expect(text).not.toContain('hush')
 })
 
-it('a printed configuration can be loaded again, except for its secrets', () => {
+it('a printed configuration can be loaded again if its secrets are added', () => {
   const config = parseConfig({
     upstreams: { v3: { baseUrl: 'https://v3.test/sims' } },
     partners: [

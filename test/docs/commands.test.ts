@@ -35,7 +35,7 @@ test('every command in the documents exists and has the options shown', async ()
   }
 })
 
-test('the commands of the README use each port only once, so that all of them can run at the same time', async () => {
+test('the commands of the README use different ports, so that all of them can run at the same time', async () => {
   const taken = (await commandsIn('README.md')).flatMap((command) =>
     [...command.matchAll(/--(?:sandbox-|v2-)?port (\d+)/g)].map(([, port]) => Number(port)),
   )

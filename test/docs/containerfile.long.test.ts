@@ -91,7 +91,7 @@ async function sendContext(target: string): Promise<void> {
     await cp(join(root, rule.slice(1)), join(target, rule.slice(1)), { recursive: true })
 }
 
-test('the steps of the Containerfile build a program that starts and reports that it is healthy', async () => {
+test('the steps of the Containerfile build a program that starts and passes its health check', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-image-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const context = join(folder, 'context')
@@ -155,7 +155,7 @@ async function findBuilder(): Promise<string | undefined> {
 const builder = await findBuilder()
 
 test.skipIf(builder === undefined)(
-  'podman or buildah builds an image whose program starts as an unprivileged user, with a health check',
+  'podman or buildah builds an image that runs as an unprivileged user and has a health check',
   async () => {
     const ask = async (...args: readonly string[]): Promise<string> =>
       (await run(builder ?? '', args, { cwd: root, maxBuffer: 1e8 })).stdout.trim()

@@ -27,7 +27,7 @@ function at(value: unknown, ...path: (string | number)[]): unknown {
   return path.reduce((inner, key) => (inner as Record<string | number, unknown> | undefined)?.[key], value)
 }
 
-test('kubernetes.yaml gives an instance enough time to drain, and probes whether the instance is ready', async () => {
+test('kubernetes.yaml gives an instance enough time to drain, and has a readiness probe', async () => {
   const documents = parseAllDocuments(await read('kubernetes.yaml'))
   expect(documents.flatMap(({ errors }) => errors)).toEqual([])
   const parts = new Map(documents.map((document) => [document.get('kind'), document.toJS() as unknown]))
@@ -72,7 +72,7 @@ test('kubernetes.yaml gives an instance enough time to drain, and probes whether
   expect(at(parts.get('PodDisruptionBudget'), 'spec', 'minAvailable')).toBeLessThan(replicas)
 })
 
-test('markbridge.service gives an instance enough time to drain, and starts the instance with a valid command line', async () => {
+test('markbridge.service gives an instance enough time to drain, and has a valid command line', async () => {
   const unit = await read('markbridge.service')
   const entries = [...unit.matchAll(/^(\w+)=(.*)$/gm)].map(([, name = '', value = '']): [string, string] => [
     name,
@@ -161,7 +161,7 @@ test.each([
     forbidden: /retry-on (?!conn-failure$)/m,
   },
 ])(
-  'deploy/$file waits longer than a batch may take, and never resends a batch',
+  'deploy/$file waits longer than a batch may take, and never resends a batch by itself',
   async ({ file, wait, idle, forbidden }) => {
     const text = await read(file)
     expect(secondsOf(text, wait) * 1_000).toBeGreaterThan(defaults.partners[0]?.v3.budgetMs ?? Infinity)

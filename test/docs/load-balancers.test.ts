@@ -106,7 +106,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     expect(upstream.seen.map(({ url }) => url)).toEqual(overrides.map(() => '/V3/x'))
   })
 
-  test('refuses operational paths, and forwards paths that only look similar', async () => {
+  test('refuses operational paths, and forwards other paths that look similar', async () => {
     const upstream = await startUpstream(replyWith(200, 'reached'))
     const { port } = await startBalancer(balancer, upstream.port)
     const own = operational.flatMap((word) => [`/${word}`, `/${word.toUpperCase()}`, `/${word}/`, `//${word}`, `/./${word}`, `/${escapeAll(word)}`, `/%2e/${word}`, `/${word};x`, `/${word}.`, `/${word}%20`, `/${word}?x`]) // prettier-ignore
@@ -144,7 +144,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     expect(logged()).not.toContain(secret)
   })
 
-  test('forwards batches and reads of V2 and requests to V3', async () => {
+  test('forwards batches and reads of V2, and requests to V3', async () => {
     const sandbox = await startSandbox()
     const listen = { port: 0, trustedProxies: ['127.0.0.1'] }
     const adapter = await startAdapter(sandbox.url, { listen })

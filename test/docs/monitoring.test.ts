@@ -44,7 +44,7 @@ async function documentedLabels(): Promise<Map<string, string[]>> {
 const toMetric = (name: string): string => name.replace(/_(?:bucket|count|sum)$/, '')
 
 describe('the alert rules and the dashboard', () => {
-  it('name only metrics that a running adapter shows', async () => {
+  it('use only metrics that a running adapter shows', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journalFile().url } })
     const { text } = await adapter.request('GET', '/metrics')
     const shown = new Set([...text.matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name))

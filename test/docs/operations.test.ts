@@ -57,7 +57,7 @@ test('docs/metrics.md has a row for exactly the metrics that exist', async () =>
   expect(rows.sort()).toEqual([...new Set(shown)].sort())
 })
 
-test('only counters have names that end in _total, and their series begin at 0 unless docs/metrics.md says otherwise', async () => {
+test('only counters have names that end in _total, and they begin at 0 unless docs/metrics.md says otherwise', async () => {
   const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journalFile().url } })
   const { text: own } = await adapter.request('GET', '/metrics')
   const text = own + (await createMetricsSum(Date.now).render()).text

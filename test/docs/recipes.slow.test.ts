@@ -90,7 +90,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     })
   })
 
-  test('exits with status 1 if the whole request is refused and with status 0 if every record is written, and ignores blank lines', async () => {
+  test('exits with status 1 if the whole request is refused, and with status 0 if every record is written', async () => {
     const service = await startService()
     const settings = settingsOf(service.root)
     const refused = await run({ ...settings, V2_TOKEN: 'nobody' }, await fileOfMarks(service.register))
@@ -143,7 +143,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     })
   })
 
-  test('limits its resends, does not resend a batch that V2 may write again or has refused, and prints the last reply', async () => {
+  test('limits its resends, and never resends a batch that V2 refused or may write twice', async () => {
     const file = await fileOf('{}\n')
     const rows = [
       [504, 'ADP_V2_OUTCOME_UNKNOWN', 1],
@@ -166,7 +166,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     })
   })
 
-  test('exits with status 1 and prints no token if it gets no complete reply from Markbridge or V2', async () => {
+  test('exits with status 1, and prints no token, if it gets no complete reply', async () => {
     const head = 'HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=x\r\n'
     const breaksOff = await startRawUpstream(
       replyWithBytes(`${head}Content-Length: 500\r\n\r\n--batchresponse_1\r\n`, true),
@@ -184,7 +184,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     })
   })
 
-  test('sends a batch once if V2_REPEATS is 0, because V2 would write a repeated batch again', async () => {
+  test('sends a batch only once if V2_REPEATS is 0', async () => {
     const file = await fileOf('{}\n')
     const rows = [
       [502, '<html>Bad Gateway</html>'],
@@ -225,7 +225,7 @@ describe.each(recipes.map(onV3))('docs/recipes/$name', (recipe) => {
     V3_TOKEN: 'sandbox',
   })
 
-  test('posts the register of a V2 recipe to V3 with the same result, and repeats a record only after 429 and 503', async () => {
+  test('posts the register of a V2 recipe to V3 with the same result, and resends a record only after 429 and 503', async () => {
     const service = await startService()
     const lines = service.expected.map(({ status, codes = [] }, index) =>
       [index + 1, status, ...codes].join(' '),
@@ -241,7 +241,7 @@ describe.each(recipes.map(onV3))('docs/recipes/$name', (recipe) => {
     expect((await run(settingsOn(service), good)).code).toBe(0)
   })
 
-  test('does not repeat a record whose response was lost, and reports a 500 as unknown and a wrong token', async () => {
+  test('does not resend a record whose response was lost', async () => {
     const service = await startService()
     const [mark] = marksOf(service.expected)
     const file = await fileOfMarks(mark === undefined ? [] : [mark])

@@ -25,7 +25,7 @@ const CLIENTS = 8
 
 describe.each([nginx, haproxy])('a rolling restart behind deploy/$file', (balancer) => {
   test.skipIf(missingBalancer(balancer) !== undefined)(
-    'answers every batch with 200 if the load balancer removes each instance before the instance stops',
+    'answers every batch with 200 if the load balancer stops using each instance before the instance stops',
     async () => {
       const v3 = await startUpstream(echoRecord)
       const ports = [await freePort(), await freePort(), await freePort()]

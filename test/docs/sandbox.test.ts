@@ -41,12 +41,12 @@ test('every curl line in docs/sandbox.md works unchanged', async () => {
   }
 })
 
-test('the table of options in docs/sandbox.md lists exactly the options of the sandbox', () => {
+test('the table of options in docs/sandbox.md lists exactly the options that the sandbox has', () => {
   const listed = rows('option').flatMap(([cell]) => names(cell))
   expect(listed.sort()).toEqual(Object.keys(sandboxFileSchema.shape).sort())
 })
 
-test('the example configuration file in docs/sandbox.md is valid', async () => {
+test('the example of a configuration file in docs/sandbox.md is valid', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'sandbox-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const [example = ''] = blocks('yaml')
@@ -68,7 +68,7 @@ test('the example with two gateways in docs/sandbox.md is a valid configuration'
   expect(options).toMatchObject({ keys: ['v3-key'], v2: { keys: ['v2-key'], callsPerSecond: 50 } })
 })
 
-test('the class of the sandbox has the numbers of learners and marks that docs/sandbox.md states', async () => {
+test('the first class of the sandbox has as many learners and marks as docs/sandbox.md states', async () => {
   const { json } = await startSandbox({ now: '2026-08-31T10:00:00Z' })
   const [, onRoll = '', left = '', start = '', marks = ''] = rows('scale')[0] ?? []
   const learners = valuesOf((await json('GET', '/V3/LearnerIdentifiers')).body)
@@ -90,7 +90,7 @@ test('the class of the sandbox has the numbers of learners and marks that docs/s
 })
 
 test.each(rows('session without a mark').map(([why = '', code]) => [why, names(code)[0]]))(
-  'an unmarked session of the sandbox (%s) has the code %s, as docs/sandbox.md states',
+  'an unmarked session of the sandbox (%s) has the code %s that docs/sandbox.md states',
   async (why, code) => {
     const { json } = await startSandbox()
     const day = {

@@ -33,7 +33,7 @@ function learnerOf(seen: SeenRequest): number {
 
 describe('a batch whose credentials V3 denies', () => {
   it.each([401, 403])(
-    'gets one response with status %i in the error format of the gateway, and the adapter posts no further records',
+    'gets one response with the status %i in the error format of the gateway, and no further record is posted',
     async (status) => {
       const { upstream, adapter } = await startWithV3(denied(status), onePartner({ v3: { concurrency: 4 } }))
       const reply = await postBatch(adapter, batchOf([...flatRecords(30), '{"a"']))
@@ -50,7 +50,7 @@ describe('a batch whose credentials V3 denies', () => {
   )
 
   it.each(['', '<html>', '{"error":{}}'])(
-    'gets an error message of the adapter when V3 sends no message, with the body %j',
+    "gets the adapter's own error message when V3 denies with the body %j, which has no message",
     async (body) => {
       const { adapter } = await startWithV3(replyWith(401, body))
       const reply = await postBatch(adapter, batchOf(flatRecords(1)))
@@ -62,7 +62,7 @@ describe('a batch whose credentials V3 denies', () => {
     },
   )
 
-  it('gets the denial in the part of each denied record after V3 has answered another record without a denial', async () => {
+  it('gets the denial in the part of each denied record if V3 accepted another record before', async () => {
     const upstream = await startUpstream(byLearner((learner) => (learner === 1 ? echoRecord : denied(401))))
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { concurrency: 1 } }))
     const parts = await postRecords(adapter, flatRecords(4))
@@ -78,7 +78,7 @@ describe('a batch whose credentials V3 denies', () => {
     ['refused', replyWith(400, { error: { code: 'Z1', message: '' } }), { status: 400, codes: ['Z1'] }],
     ['lost', replyWith(500), { status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }],
   ])(
-    'has its remaining records posted when one of the first records was %s rather than denied',
+    'has all its records posted if V3 denied some of the first records but another was %s',
     async (_name, late, expected) => {
       const upstream = await startUpstream(
         byLearner((learner) => async (seen, response) => {
@@ -99,7 +99,7 @@ describe('a batch whose credentials V3 denies', () => {
     },
   )
 
-  it('has the records of one learner and event posted in order when the adapter stops posting and resumes', async () => {
+  it('keeps the order of the records of one learner and event when the adapter stops posting and resumes', async () => {
     const records = [
       flatRecord(1, { Comment: 'a' }),
       flatRecord(2),

@@ -94,7 +94,7 @@ describe('the adapter, while it posts the records of a batch', () => {
     expect(await client.until('--\r\n\r\n0\r\n\r\n')).toContain('Content-ID: 6')
   })
 
-  it('posts every record even if the client disconnects in the middle', async () => {
+  it('posts every record even if the client disconnects before the reply is complete', async () => {
     const { upstream, adapter, release } = await startHeld()
     const client = await sendRaw(adapter.port, flatRecords(30))
     await upstream.arrived(2)
@@ -137,7 +137,7 @@ describe('closing the adapter', () => {
     await closed
   })
 
-  it('completes even if a client keeps its connection open and sends more requests', async () => {
+  it('completes even if a client keeps sending requests on an open connection', async () => {
     const { adapter } = await startWithV3()
     const idle = await RawClient.open(adapter.port)
     const asking = await RawClient.open(adapter.port)

@@ -23,7 +23,7 @@ const formats = ['multipart', 'json'] as const
 describe.each(formats)(
   'the adapter, when it posts a register of 30 marks as V3 batches in the format %s',
   (batchFormat) => {
-    it('makes a single call, which a limit of five calls a second does not delay, and returns 201 for every record', async () => {
+    it('makes a single call, which the limit of five calls a second does not delay, and returns 201 for every record', async () => {
       const sandbox = await startSandbox({ callsPerSecond: 5 })
       const v3 = { callsPerSecond: 5, writeMode: 'batch', batchFormat }
       const adapter = await startAdapter(sandbox.url, onePartner({ v3 }))
@@ -45,7 +45,7 @@ describe.each(formats)(
       expect(await register.written()).toEqual(register.learners.filter((_, index) => index !== 1))
     })
 
-    it('reports every record as not applied in write mode batch if V3 supports no batches, and posts the records one by one in write mode auto', async () => {
+    it('reports every record as not applied in write mode batch if V3 supports no batches', async () => {
       const sandbox = await startSandbox({ batch: false })
       const register = await sandboxRegister(sandbox, 5)
       const [strict, auto] = await Promise.all(
@@ -62,7 +62,7 @@ describe.each(formats)(
       expect(await register.written()).toEqual(register.learners)
     })
 
-    it('reports every record as unknown, and resends none, when the connection is lost after V3 applied the batch', async () => {
+    it('reports every record as unknown, and posts none again, when the connection is lost after V3 applied the batch', async () => {
       const sandbox = await startSandbox()
       const register = await sandboxRegister(sandbox, 4)
       await sandbox.put('faults', { kind: 'reset', apply: true, path: '$batch', count: 1 })
@@ -77,7 +77,7 @@ describe.each(formats)(
   },
 )
 
-it('the adapter accepts the complete parts of a V3 batch reply that breaks off', async () => {
+it('the adapter accepts the complete parts of a V3 batch reply if the reply breaks off', async () => {
   const sandbox = await startSandbox()
   const register = await sandboxRegister(sandbox, 6)
   await sandbox.put('faults', { kind: 'truncate', bytes: 2_500, path: '$batch', count: 1 })
@@ -100,7 +100,7 @@ describe('V3 batches', () => {
     })
   const json = { writeMode: 'batch', batchFormat: 'json' }
 
-  it('hold at most 100 records, and a single record is posted without a batch', async () => {
+  it('hold at most 100 records', async () => {
     const upstream = await serve()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const parts = await postRecords(adapter, flatRecords(201))
@@ -111,7 +111,7 @@ describe('V3 batches', () => {
     expect(sizes).toEqual([100, 100, undefined])
   })
 
-  it('never contain two records of one learner and event, because the newer record goes into a later batch', async () => {
+  it('never contain two records of one learner and event', async () => {
     const upstream = await serve()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const records = [1, 2, 3].flatMap((minutes) => [flatRecord(1, { MinutesLate: minutes }), flatRecord(2, { MinutesLate: minutes })]) // prettier-ignore
@@ -121,7 +121,7 @@ describe('V3 batches', () => {
     expect(minutes).toEqual(['11', '22', '33'])
   })
 
-  it('are posted again as a whole after a 429, because V3 applied no record', async () => {
+  it('are posted again as a whole after a 429', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (seen.index === 0) return replyWith(429, '', { 'Retry-After': '1' })(seen, response)
       const { requests } = JSON.parse(seen.body) as { requests: { id: string; body: object }[] }
@@ -136,7 +136,7 @@ describe('V3 batches', () => {
     [413, 20, [20, 10, 5, 5, 5, 5]],
     [429, 10, [10, 5, 5]],
   ])(
-    'are split, without losing a record, when V3 rejects them as too large with status %s',
+    'are split, and lose no record, when V3 rejects them as too large with the status %s',
     async (status, count, sizes) => {
       const seenSizes: number[] = []
       const upstream = await startUpstream((seen, response) => {
@@ -153,7 +153,7 @@ describe('V3 batches', () => {
     },
   )
 
-  it('fail only the record that is too large for V3', async () => {
+  it('fail only for the record that is too large for V3', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (seen.body.includes('too large')) return replyWith(413, { error: { code: '413', message: 'Too large.' } })(seen, response) // prettier-ignore
       if (!seen.url.endsWith('/$batch')) return echoRecord(seen, response)
@@ -166,7 +166,7 @@ describe('V3 batches', () => {
     expect(outcomes).toEqual(created(8).with(5, { status: 400, codes: ['413'] }))
   })
 
-  it("cause one denial of the client's whole request when V3 denies them", async () => {
+  it("lead to one denial of the client's whole request when V3 denies the batch", async () => {
     const upstream = await startUpstream(replyWith(403, { statusCode: 403, message: 'No.' }))
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const reply = await postBatch(adapter, batchOf(flatRecords(8)))

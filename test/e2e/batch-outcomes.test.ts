@@ -123,7 +123,7 @@ describe('the adapter, when a client posts a batch', () => {
     ['307', replyWith(307, '', { Location: 'http://127.0.0.1:1/' }), 'ADP_UPSTREAM_PROTOCOL', 502],
   ] // prettier-ignore
   it.each(declined)(
-    'reports a record as not applied when V3 answers %s and the budget leaves no time for a retry',
+    'reports a record as not applied when V3 answers %s and no time is left for a retry',
     async (_name, answer, code, status) => {
       const { upstream, adapter } = await startWithV3(answer, onePartner({ v3: { budgetMs: 1_500 } }))
       const parts = await postRecords(adapter, [flatRecord(1)])
@@ -148,7 +148,7 @@ describe('the adapter, when a client posts a batch', () => {
     ['a body that breaks off', raw('HTTP/1.1 400 Bad\r\nContent-Length: 99\r\n\r\n{"er', true), ['ADP_UPSTREAM_REFUSED']],
   ] // prettier-ignore
   it.each(refusals)(
-    'reports a rejection by V3 in the form of %s as 400 with one SequenceID (service.md 7)',
+    'reports a rejection by V3 as 400 with one SequenceID, if the rejection has the form of %s (service.md 7)',
     async (_name, answer, codes) => {
       const { adapter } = await startWithV3(answer)
       const parts = await postRecords(adapter, [flatRecord(1)])
@@ -183,7 +183,7 @@ describe('the adapter, when a client posts a batch', () => {
     }) // prettier-ignore
   })
 
-  it('posts over a new connection when V3 has closed an idle one', async () => {
+  it('posts over a new connection when V3 has closed an idle connection', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) => {
       response.end(echoOf(seen))
       if (seen.index === 0) response.on('finish', () => response.socket?.end())
@@ -194,7 +194,7 @@ describe('the adapter, when a client posts a batch', () => {
     expect(upstream.seen.length).toBe(2)
   })
 
-  it('reports posted records as unknown, and posts no further records, when the budget ends', async () => {
+  it('reports posted records as unknown, and posts no further record, when the budget ends', async () => {
     const upstream = await startUpstream(() => undefined)
     const adapter = await startAdapter(upstream.url, onePartner({ v3: { budgetMs: 400, concurrency: 3 } }))
     const parts = await postRecords(adapter, flatRecords(8))

@@ -80,7 +80,7 @@ describe('the outer request of a batch', () => {
     },
   )
 
-  it.each(['/$batch', '/V2/%24batch?x=1'])('gets an error that names the path for batches when it is posted to %s', async (path) => {
+  it.each(['/$batch', '/V2/%24batch?x=1'])('gets an error with the path for batches when the request is posted to %s', async (path) => {
     const adapter = await startAdapter('http://127.0.0.1:1')
     const reply = await adapter.request('POST', path, batchOf([flatRecord(1)]))
     expect([reply.status, reply.text]).toEqual([
@@ -98,7 +98,7 @@ describe('the outer request of a batch', () => {
     ['with a key that no partner has', { 'Ocp-Apim-Subscription-Key': 'other', Authorization: 'bearer t' }, /invalid subscription key/],
   ] // prettier-ignore
   it.each(denied)(
-    'gets 401 in the error format of the gateway, and no record is posted, when it comes %s',
+    'gets 401 in the error format of the gateway, and no record is posted, when the request comes %s',
     async (_name, headers, message) => {
       const upstream = await startUpstream()
       const partner = {
@@ -137,7 +137,7 @@ describe('the outer request of a batch', () => {
     ['a Host with a quote', 'Host: a"b\r\n'],
     ['a Host with user information', 'Host: u@a\r\n'],
     ['an empty Host', 'Host: \r\n'],
-  ])('is rejected when it has %s (RFC 9112 3.2)', async (_name, host) => {
+  ])('is rejected when the request has %s (RFC 9112 3.2)', async (_name, host) => {
     const { upstream, adapter } = await startWithV3()
     for (const path of [batchPath, '/V2/Attendance/AttendanceRecords', '/V3/LearnerIdentifiers']) {
       const reply = await exchange(
@@ -150,7 +150,7 @@ describe('the outer request of a batch', () => {
     expect(upstream.seen).toEqual([])
   })
 
-  it('gets 413 while the client is still sending, if the body is too large', async () => {
+  it('gets 413 before the client has sent the whole body, if the body is too large', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1', { limits: { maxBodyBytes: 3_000 } })
     const client = await RawClient.open(adapter.port)
     const length = 40_000_000
@@ -176,7 +176,7 @@ describe('the outer request of a batch', () => {
 })
 
 describe('the reply to a batch', () => {
-  it('has the layout flat if it is configured, even for a client that names an OData version (batch-wire A6)', async () => {
+  it('has the layout flat if the partner has layout: flat, even for a client that names an OData version (batch-wire A6)', async () => {
     const adapter = await startAdapter((await startUpstream()).url, onePartner({ layout: 'flat' }))
     const reply = await postBatch(adapter, batchOf(flatRecords(2)), { 'OData-MaxVersion': '4.0' })
     expect(readBatchReply(reply).length).toBe(2)
@@ -187,7 +187,7 @@ describe('the reply to a batch', () => {
     ['post', 2, { accepted: 1, refused: 1, notApplied: 0, unknown: 1 }],
     ['drop', 0, { accepted: 0, refused: 1, notApplied: 2, unknown: 0 }],
   ])(
-    'is a single 200 without parts when the ids in the header and the body differ; the quirk mismatch=%s posts %i records (service.md 4.2)',
+    'is a single 200 without parts when the ids of header and body differ; with mismatch: %s the adapter posts %i records (service.md 4.2)',
     async (mismatch, count, tally) => {
       const upstream = await startUpstream((seen, response) => {
         if (seen.body.includes(guid(1))) response.destroy()

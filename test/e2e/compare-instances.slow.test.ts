@@ -58,7 +58,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
   ] as const
 
   it.each(sides)(
-    'reports a mark as unknown at stage %s if the other instance has written a correction of the mark, in either order',
+    'reports the older of two marks as unknown at stage %s if the newer mark was written through the other instance',
     async (_stage, check, face, settings) => {
       const faces = await startFaces()
       // The other face shows no mark before all marks are written.
@@ -84,7 +84,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
   )
 
   it.each(sides)(
-    'reports the marks that one interface shows differently at stage %s, for corrected marks as well',
+    'reports the marks that one interface shows differently at stage %s, even if the marks were corrected',
     async (_stage, check, face, settings) => {
       const faces = await startFaces()
       const { learners, events } = faces.samples
@@ -119,7 +119,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
     expect(foundBy(one, 'readBack')).toHaveLength(2)
   })
 
-  it("sends no reads to V2 after V2 answered 429 to a client of another instance, even if that client's exchange is not compared", async () => {
+  it('sends no reads to V2 after V2 answered 429 to a client of another instance', async () => {
     const { v3Url, mark } = await startFaces()
     const v2 = await startUpstream(replyWith(429, '', { 'Retry-After': '1' }))
     const url = await postgres.createDatabase()

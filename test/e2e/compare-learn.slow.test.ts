@@ -119,7 +119,7 @@ describe('compare learn, from at most 20 batches of an adapter at shadow', () =>
     [{ layout: 'auto' }, { layout: 'auto', errorMessages: texts }],
     [{ dataEnvelope: true }, { quirks: { dataEnvelope: true }, errorMessages: texts }],
     [{ layout: 'nested', dataEnvelope: true, msgtypeResponse: true, errorMessages: owned }, { layout: 'nested', quirks: { dataEnvelope: true, msgtypeResponse: true }, errorMessages: owned }],
-  ])('proposes for a service with %j exactly the settings %j, and proposes nothing more once they are set', async (form, expected) => {
+  ])('proposes exactly the settings that fit a service with %j: %j', async (form, expected) => {
     const faces = await startFaces()
     await faces.put('legacy-form', form)
     const first = await startLearning(faces)
@@ -135,7 +135,7 @@ describe('compare learn, from at most 20 batches of an adapter at shadow', () =>
     expect(await second.learned()).toMatchObject({ patch: {}, differing: 0 })
   }) // prettier-ignore
 
-  it('withdraws settings that are wrong', async () => {
+  it('proposes the removal of wrong settings', async () => {
     const faces = await startFaces()
     const wrong = {
       layout: 'nested',

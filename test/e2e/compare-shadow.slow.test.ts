@@ -13,7 +13,7 @@ describe('a read at shadow that V2 answers and V3 rejects', () => {
   const id = '00000000-0000-4000-8000-000000000001'
   const ofOne = `$filter=Learner%20eq%20${id}`
 
-  it('is reported as different in its status', async () => {
+  it('is reported as a difference of the status', async () => {
     const queries = [
       '$apply=aggregate($count%20as%20n)',
       `$apply=groupby((Learner),aggregate(MinutesLate%20with%20sum%20as%20n))&${ofOne}`,
@@ -72,7 +72,7 @@ describe('a write at shadow', () => {
     expect(await faces()).toEqual(['V2', 'V2', 'V2'])
   })
 
-  it("is also compared with the adapter's reply if it is a single record without a batch", async () => {
+  it("is also compared with the adapter's reply if the write is a single record without a batch", async () => {
     const { v3Url, v2Url, mark } = await startFaces()
     const { adapter, compared, settled } = await startCompared(v2Url, v3Url, quick)
     const headers = { ...sandboxHeaders, 'Content-Type': 'application/json' }
@@ -94,7 +94,7 @@ describe('a write at shadow', () => {
     ])
   })
 
-  it("is reported with exactly one difference when one value in V2's reply was changed", async () => {
+  it("is reported with exactly one difference if one value in V2's reply was changed", async () => {
     const { v3Url, v2Url, mark } = await startFaces()
     const changes: [string, (text: string) => string, string[]][] = [
       ['a field', (text) => text.replace('"MinutesLate":3', '"MinutesLate":4'), ['MinutesLate value']],
@@ -129,7 +129,7 @@ describe('a write at shadow', () => {
     }
   })
 
-  it('is skipped with a reason, and none of its values are logged, when V2 sends an unreadable reply', async () => {
+  it('is skipped, and none of its values are logged, if V2 sends an unreadable reply', async () => {
     const replies: Answer[] = [
       replyWith(200, 'secret-learner', { 'Content-Type': 'text/plain' }),
       replyWith(200, 'secret-learner', { 'Content-Type': 'multipart/mixed; boundary=a', 'Content-Encoding': 'gzip' }),
@@ -150,7 +150,7 @@ describe('a write at shadow', () => {
     expect(adapter.log.join()).not.toContain('secret-learner')
   })
 
-  it('is skipped when V2 rejects it, and is not offered for comparison when V2 has never accepted its client', async () => {
+  it('is skipped if V2 rejects the write', async () => {
     let isUp = false
     const v2 = await startUpstream((seen, response) =>
       replyWith(isUp ? 200 : 503, 'secret-learner', { 'Content-Type': 'text/plain' })(seen, response),
@@ -204,7 +204,7 @@ describe('a read at shadow', () => {
 })
 
 describe('comparison', () => {
-  it('is not offered an exchange at legacy, nor if compare.percent is 0', async () => {
+  it('is offered no exchange at legacy, or if compare.percent is 0', async () => {
     const v2 = await startUpstream(replyWith(200, { value: [] }))
     for (const choices of [{ stage: 'legacy' }, { compare: { percent: 0 } }]) {
       const { adapter, counts } = await startCompared(v2.url, v2.url, choices)

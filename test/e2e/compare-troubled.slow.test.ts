@@ -44,35 +44,32 @@ async function balanceOf(app: App): Promise<{ offered: number; ended: number }> 
 }
 
 describe('a client whose exchanges are compared', () => {
-  it.each(troubles)(
-    'gets the same bytes as without comparison while V3 is %s, and comparison posts nothing to V3',
-    async (_name, trouble) => {
-      const { mark } = await startFaces()
-      const v2 = await startUpstream(
-        replyWith(200, v2Reply, { 'Content-Type': 'multipart/mixed; boundary=batchresponse_1', Date: 'x' }),
-      )
-      const v3 = trouble === 'dead' ? undefined : await startUpstream(trouble)
-      const v3Url = v3?.url ?? `http://127.0.0.1:${await freePort()}`
-      const replies: unknown[] = []
-      for (const percent of [0, 100]) {
-        const { adapter } = await startCompared(v2.url, v3Url, { compare: { percent, settleMs: 100 } })
-        for (let count = 0; count < RECORDS; count += 1) {
-          const { status, headers, text } = await postBatch(adapter, batchOf([mark(count)]), sandboxHeaders)
-          replies.push([status, headers, text])
-        }
-        if (percent === 0) continue
-        // Exchanges that are still waiting then are counted too.
-        await adapter.app.close()
-        expect(await balanceOf(adapter.app)).toEqual({ offered: RECORDS, ended: RECORDS })
+  it.each(troubles)('gets the same bytes as without comparison while V3 is %s', async (_name, trouble) => {
+    const { mark } = await startFaces()
+    const v2 = await startUpstream(
+      replyWith(200, v2Reply, { 'Content-Type': 'multipart/mixed; boundary=batchresponse_1', Date: 'x' }),
+    )
+    const v3 = trouble === 'dead' ? undefined : await startUpstream(trouble)
+    const v3Url = v3?.url ?? `http://127.0.0.1:${await freePort()}`
+    const replies: unknown[] = []
+    for (const percent of [0, 100]) {
+      const { adapter } = await startCompared(v2.url, v3Url, { compare: { percent, settleMs: 100 } })
+      for (let count = 0; count < RECORDS; count += 1) {
+        const { status, headers, text } = await postBatch(adapter, batchOf([mark(count)]), sandboxHeaders)
+        replies.push([status, headers, text])
       }
-      expect(replies.slice(RECORDS)).toEqual(replies.slice(0, RECORDS))
-      expect(v3?.seen.filter(({ method }) => method !== 'GET') ?? []).toEqual([])
-    },
-  )
+      if (percent === 0) continue
+      // Exchanges that are still waiting then are counted too.
+      await adapter.app.close()
+      expect(await balanceOf(adapter.app)).toEqual({ offered: RECORDS, ended: RECORDS })
+    }
+    expect(replies.slice(RECORDS)).toEqual(replies.slice(0, RECORDS))
+    expect(v3?.seen.filter(({ method }) => method !== 'GET') ?? []).toEqual([])
+  })
 })
 
 describe('a comparison while V3 serves', () => {
-  it('reads marks back on V2 and compares the answers to reads with those of V2', async () => {
+  it('reads marks back on V2, and compares the answers to reads with those of V2', async () => {
     const { v3Url, v2Url, mark, samples, faces } = await startFaces()
     const choices = { stage: 'v3', check: { v2: 100 }, compare: { settleMs: 200 } }
     const { adapter, compared, settled } = await startCompared(v2Url, v3Url, choices)

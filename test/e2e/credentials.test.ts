@@ -102,7 +102,7 @@ describe('an adapter with its own client credentials', () => {
     expect(sent).toEqual(Array(3).fill(['Bearer hush-token-1', 'hush-v3-key']))
   })
 
-  it('renews a token once when V3 rejects it, and then sends every record', async () => {
+  it('renews a rejected token once, and then posts every record', async () => {
     const service = await startService(['hush-token-1'])
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     const reply = await postBatch(adapter, batchOf(flatRecords(5)))
@@ -117,7 +117,7 @@ describe('an adapter with its own client credentials', () => {
     ['a batch', (adapter: Adapter) => postBatch(adapter, batchOf(flatRecords(5)))],
     ['a passed-through read', (adapter: Adapter) => adapter.request('GET', '/V3/LearnerMedicals')],
   ])(
-    'reports a second 401 to %s as a fault of the adapter, and requests no third token',
+    'reports a second 401 to %s as a fault of the adapter, and requests no further token',
     async (_what, ask) => {
       const service = await startService(['hush-token-1', 'hush-token-2'])
       const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
@@ -128,7 +128,7 @@ describe('an adapter with its own client credentials', () => {
   )
 
   it.each(['none', 'kept'])(
-    'leaves no record open when it gets no new token, so that a resent batch is posted (journal: %s)',
+    'leaves no record open if it gets no new token, so that a resent batch is posted (journal: %s)',
     async (kind) => {
       let tokens = 0
       const upstream = await startUpstream((seen, response) => {
@@ -153,7 +153,7 @@ describe('an adapter with its own client credentials', () => {
     },
   )
 
-  it('renews the token for reads too, with the same answer for a V2 read and a passed-through read', async () => {
+  it('renews a rejected token for reads too', async () => {
     const answer = replyWith(200, { value: [] })
     for (const path of ['/V2/Attendance/AttendanceRecords?$filter=Present%20eq%20true', '/V3/LearnerMedicals']) {
       const service = await startService(['hush-token-1'], answer)
@@ -166,7 +166,7 @@ describe('an adapter with its own client credentials', () => {
     }
   }) // prettier-ignore
 
-  it('reports a 401 to a streamed pass-through request as a fault of the adapter, and uses a new token for the next request', async () => {
+  it('reports a 401 to a streamed pass-through request as a fault of the adapter, and renews the token for the next request', async () => {
     const service = await startService(['hush-token-1'], replyWith(204))
     const adapter = await startAdapter(service.url, partnerWith(`${service.url}/connect/token`))
     const patch = (): Promise<{ status: number }> =>
@@ -179,7 +179,7 @@ describe('an adapter with its own client credentials', () => {
     )
   })
 
-  it('resends no record after a 401 if V3 has accepted another record', async () => {
+  it('posts no record again after a 401 if V3 has accepted another record', async () => {
     const service = await startService([], (seen, response) =>
       (seen.body.includes('000000000002') ? replyWith(401) : echoRecord)(seen, response),
     )
@@ -240,7 +240,7 @@ describe('a configured subscription key that V3 rejects', () => {
     await adapter.request('PATCH', '/V3/LearnerPersonals(1)', { body: '{"QuickNote":"x"}' }),
   ]
 
-  it('causes a 502, a log line and a metric that differ from those of rejected client credentials, and the client can resend', async () => {
+  it('leads to a 502, a log line and a metric that say so, and the client can resend', async () => {
     let isMended = false
     const upstream = await startUpstream((seen, response) =>
       (isMended ? echoRecord : denying(invalidKey))(seen, response),

@@ -52,7 +52,7 @@ describe('the adapter in front of a V3 that keeps processing a $batch after its 
     },
   )
 
-  it('waits longer than headersMs for the reply to a batch, because each record extends the timeout', async () => {
+  it('waits longer than headersMs for the reply to a batch, in proportion to the number of records', async () => {
     const sandbox = await startSandbox()
     const timeouts = { headersMs: 3 * PACE_MS }
     const adapter = await startAdapter(sandbox.url, {
@@ -64,7 +64,7 @@ describe('the adapter in front of a V3 that keeps processing a $batch after its 
     expect(statusesOf(reply)).toEqual(created)
   })
 
-  it('posts a batch that V3 never began again after the time in which V3 may still apply the first copy', async () => {
+  it('posts a lost batch again after the time in which V3 could still apply the first copy', async () => {
     const sandbox = await startSandbox()
     const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...onePartner({ v3 }) })
     await sandbox.put('faults', { kind: 'reset', apply: false, path: '$batch', count: 1 })
@@ -73,7 +73,7 @@ describe('the adapter in front of a V3 that keeps processing a $batch after its 
     expect(await marksOf(sandbox)).toEqual(allOf('first'))
   })
 
-  it('posts a correction only after the marks that V3 is still applying, and answers the correction after V3 has accepted the correction', async () => {
+  it('posts a correction only after V3 has finished the batch with the older marks', async () => {
     const sandbox = await startSandbox()
     const adapter = await startAdapter(sandbox.url, { journal: journalFile(), ...onePartner({ v3 }) })
     await sandbox.put('faults', pace(1.5 * PACE_MS))
@@ -85,7 +85,7 @@ describe('the adapter in front of a V3 that keeps processing a $batch after its 
     expect(await marksOf(sandbox)).toEqual(allOf('first', 'corrected'))
   })
 
-  it('answers 504 when the budget ends, posts nothing for these keys meanwhile, and finishes the read-back in the background', async () => {
+  it('answers 504 when the budget ends, and finishes the read-back in the background', async () => {
     const sandbox = await startSandbox()
     const adapter = await startAdapter(sandbox.url, {
       ...{ journal: journalFile({ encrypted: true }) },

@@ -124,7 +124,7 @@ describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
     expect(taken).toEqual([])
   }
   if (fixture.reject === undefined)
-    it('is rejected by the decoder wherever it is cut off (batch-wire F8)', cutOff)
+    it('is rejected by the decoder if its body is cut off anywhere (batch-wire F8)', cutOff)
 
   describe('when it is sent through the adapter', () => {
     throughAdapter(fixture)

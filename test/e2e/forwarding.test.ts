@@ -11,7 +11,7 @@ const claims =
   'X-Real-IP: 127.0.0.1\r\nVia: 1.1 evil\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\nX-HTTP-Method-Override: DELETE\r\nX_HTTP_Method_Override: DELETE\r\n' +
   'X-Method-Override: DELETE\r\nX-HTTP-Method: DELETE\r\n'
 
-it('the adapter forwards a header only once, with the value that it read, when a client repeats a header that may occur only once', async () => {
+it('the adapter forwards only the value that it uses if a client repeats a header that may occur only once', async () => {
   const v2 = await startUpstream((_seen, response) => void response.end('ok'))
   const partners = [{ id: 'acme', match: { any: true }, clients: 'open', stage: 'legacy' }]
   const adapter = await startAdapter('http://127.0.0.1:9', { v2: { baseUrl: v2.url }, partners })
@@ -27,7 +27,7 @@ it('the adapter forwards a header only once, with the value that it read, when a
 })
 
 describe('forwarding headers that a client sends', () => {
-  it('do not reach V3, and override neither method nor path', async () => {
+  it('do not reach V3, and change neither method nor path', async () => {
     const { upstream, adapter } = await startWithV3((_seen, response) => void response.end('ok'))
     const client = await RawClient.open(adapter.port)
     client.send(requestText('GET /V3/LearnerIdentifiers', `Connection: close\r\n${claims}`))
@@ -47,7 +47,7 @@ describe('forwarding headers that a client sends', () => {
     ['they come from a trusted proxy', ['127.0.0.0/8'], 'https'],
     ['they come from another address than the trusted proxy', ['10.0.0.1'], 'http'],
   ])(
-    'decide the scheme of links only if a trusted proxy sends them: %s',
+    'decide the scheme of links only if a trusted proxy sends the headers: %s',
     async (_name, trustedProxies, scheme) => {
       const { adapter } = await startWithV3(echoRecord, { listen: { port: 0, trustedProxies } })
       const reply = await postBatch(adapter, batchOf([flatRecord(1)]), { 'X-Forwarded-Proto': 'https' })
@@ -80,7 +80,7 @@ describe('credentials that the adapter adds', () => {
   }
   const kept = { 'X-Client': 'client-key', 'X-Token': 'client-token', ETag: '"v3-key"', 'Set-Cookie': 'a=1' }
 
-  it('occur in no header of the reply and not in its status line, even if V3 repeats them there', async () => {
+  it('occur neither in a header of the reply nor in its status line, even if V3 repeats the credentials there', async () => {
     const upstream = await startUpstream((_seen, response) => {
       const headers = Object.entries({ ...leaks, 'X-Kept': '1' }).flat()
       response.writeHead(200, `OK ${key}`, [...headers, ...Object.entries(kept).flat()]).end(`body ${key}`)
@@ -100,7 +100,7 @@ describe('credentials that the adapter adds', () => {
     expect(body).toContain(`body ${key}`)
   })
 
-  it('are the only credentials that the adapter removes from reply headers: credentials of the client stay', async () => {
+  it('are removed from the headers of replies, but credentials of the client are not', async () => {
     const { adapter } = await startWithV3((_seen, response) => {
       response.writeHead(200, { 'X-Key': 'client-key', 'X-Token': 'bearer client-token' }).end('ok')
     })

@@ -7,7 +7,7 @@ import { startStopping } from './support/stopping-adapter.ts'
 
 const MARKS = 6
 
-it('a client gets the result of its batch from the instance that it reaches, even after another instance has taken the batch over', async () => {
+it('a client gets the result of its batch from the instance that it reaches, even if another instance has taken the batch over', async () => {
   const sandbox = await startSandbox()
   const register = await sandboxRegister(sandbox, MARKS)
   const config = {

@@ -15,7 +15,7 @@ const batch = batchOf(flatRecords(3))
 const startStamping = () =>
   startUpstream(keepMarks((json) => json.replace(/"RecordedOn":"\d{4}/, '"RecordedOn":"2999')))
 
-it('deleting the journal in use makes the adapter answer 503, and after adopting the journal the adapter reads new records back before it posts them', async () => {
+it('the adapter answers 503 after the journal in use was deleted, and reads new records back before it posts them after the journal was adopted', async () => {
   const upstream = await startStamping()
   const journal = journalFile()
   const file = journal.url.replace('sqlite:', '')
@@ -46,7 +46,7 @@ it('deleting the journal in use makes the adapter answer 503, and after adopting
   expect(posts()).toBe(3)
 })
 
-it('the adapter logs damage to the journal that it finds after another failure, and /readyz names the damage', async () => {
+it('the adapter logs damage that it finds during another failure of the journal, and /readyz names the damage', async () => {
   const upstream = await startStamping()
   const journal = journalFile()
   const file = journal.url.replace('sqlite:', '')
@@ -90,7 +90,7 @@ it.each([
   ['that was encrypted and then changed', true, "update journal_answers set body = substr(body, 1, length(body) - 1) || x'00'"],
   ['that was stored in plaintext and then changed', false, "update journal_answers set body = substr(body, 1, length(body) - 1) || x'00'"],
   ['whose request was changed', false, "update journal_payloads set body = x'00' || substr(body, 2)"],
-])('the adapter sends no client a stored reply %s', async (_what, encrypted, sql) => {
+])('the adapter sends no stored reply %s', async (_what, encrypted, sql) => {
   const upstream = await startStamping()
   const journal = journalFile({ encrypted })
   const adapter = await startAdapter(upstream.url, { ...onePartner({}), journal })
@@ -109,7 +109,7 @@ it.each([
   expect((await postBatch(adapter, other)).status).toBe(200)
 }) // prettier-ignore
 
-it('open records become dead letters at once when their encrypted request in the journal was changed', async () => {
+it('open records become dead letters at once if their encrypted request in the journal was changed', async () => {
   const upstream = await startStamping()
   const journal = journalFile({ encrypted: true })
   const key = { id: 'k1', key: Buffer.from('ab'.repeat(32), 'hex') }

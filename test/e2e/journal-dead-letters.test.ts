@@ -63,7 +63,7 @@ const unreadable = {
 }
 
 describe('recovery of a batch that a dead instance left open', () => {
-  it('finishes the batch even if the limits are now below its size', async () => {
+  it('finishes the batch even if the configured limits are now below the size of the batch', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     await leave(journal, { payload: payloadOf(three), learners: [1, 2, 3] })
     const limits = { maxParts: 2, maxBodyBytes: 100 }
@@ -72,7 +72,7 @@ describe('recovery of a batch that a dead instance left open', () => {
     expect(learnersOf(upstream.seen)).toEqual([1, 2, 3])
   })
 
-  it('makes its records dead letters at once if the request cannot be read, so that later marks do not wait for them', async () => {
+  it('makes all records dead letters at once if the request cannot be read', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     await leave(journal, { payload: Buffer.from('of another version'), learners: [1, 2] })
     const adapter = await startAdapter(upstream.url, { journal, ...reading })
@@ -82,7 +82,7 @@ describe('recovery of a batch that a dead instance left open', () => {
     expect(statusesOf(reply)).toEqual([201, 201, 201])
   })
 
-  it('makes only the record a dead letter that can no longer be read', async () => {
+  it('makes only the unreadable record of the batch a dead letter', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     const odd = { ...three, body: three.body.replace(`"Learner":"${guid(2)}"`, '"Learner":?') }
     await leave(journal, { payload: payloadOf(odd), learners: [1, 2, 3] })
@@ -91,7 +91,7 @@ describe('recovery of a batch that a dead instance left open', () => {
     expect(learnersOf(upstream.seen)).toEqual([1, 3])
   })
 
-  it('ends a record of an unreadable request as not applied, and not as unknown, if V3 never judged the record', async () => {
+  it('ends a record as not applied, rather than as unknown, if the request is unreadable and V3 never judged the record', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     const parked = { state: 'parked', answer: '503 []', reason: 'throttled', retry: 1 } as const
     await leave(journal, {
@@ -116,7 +116,7 @@ describe('recovery of an open record for which the credentials or the partner ar
   it.each([
     ['a request of its partner', [known, other], 'noCredentials', /Set journal\.keys/],
     ['the configuration of its partner', [other], 'noPartner', /not in the configuration/],
-  ])('lets newer marks of its key wait for at most a day while it waits for %s', async (_what, partners, reason, remedy) => {
+  ])('blocks newer marks of its key for at most a day while the record waits for %s', async (_what, partners, reason, remedy) => {
     const [upstream, journal] = [await startService(), journalFile()]
     await leave(journal, { payload: payloadOf(three), learners: [1, 2, 3] })
     let ahead = 0
@@ -138,7 +138,7 @@ describe('recovery of an open record for which the credentials or the partner ar
     expect(outcomesOf(taken)).toEqual([{ status: 201, codes: 'record' }])
   }) // prettier-ignore
 
-  it('ends the record as not applied, and not as unknown, if V3 never judged it', async () => {
+  it('ends the record as not applied, rather than as unknown, if V3 never judged the record', async () => {
     const [upstream, journal] = [await startService(), journalFile()]
     const parked = { state: 'parked', answer: '503 []', reason: 'throttled', retry: 1 } as const
     const settled = [{ position: 0, ...parked }]

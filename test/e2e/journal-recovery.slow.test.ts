@@ -23,7 +23,7 @@ async function logged(adapter: Adapter, msg: string, count = 1): Promise<Record<
   return find()
 }
 
-it('the adapter reads records that an instance left open back within 30 s after the faults end, however often the adapter died', async () => {
+it('the adapter reads open records of a dead instance back within 30 s after V3 can be read again, even after many crashes', async () => {
   let readable = false
   const upstream = await startUpstream((seen, response) =>
     (seen.method === 'POST' ? echoRecord : replyWith(readable ? 200 : 500, { value: [] }))(seen, response),
@@ -81,7 +81,7 @@ describe('a batch whose client got 200 before the records were applied (batch-wi
     expect(statesIn(journal)).toEqual([1, 1, 1, 1])
   })
 
-  it('gets a dead letter for each record that V3 rejects', async () => {
+  it('gets a dead letter for each record that V3 refuses', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.body.includes(guid(2)) ? replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]) : echoRecord)(
         seen,

@@ -58,7 +58,7 @@ describe('a resend of a batch', () => {
     expect(learnersOf(upstream.seen).length).toBe(3)
   })
 
-  it('gets the reply in the format of the first reply, even if the configuration has changed', async () => {
+  it('gets the reply in the format of the first reply, even if the configured format has changed', async () => {
     const upstream = await startUpstream()
     const journal = journalFile()
     const adapter = await startAdapter(upstream.url, { journal, ...onePartner({ layout: 'flat' }) })
@@ -90,7 +90,7 @@ describe('a resend of a batch', () => {
     expect(learnersOf(upstream.seen).length).toBe(3)
   })
 
-  it('counts as a new batch if it comes from another partner, or if it is a single record without ids', async () => {
+  it('counts as a new batch if another partner sends it, or if it is a single record without ids', async () => {
     const upstream = await startUpstream()
     const partners = ['one', 'two'].map((id) => ({ id, match: { header: { name: 'X-School', value: id } } }))
     const adapter = await startAdapter(upstream.url, { journal: journalFile(), partners })
@@ -116,7 +116,7 @@ describe('a resend of a batch', () => {
     expect([test.seen.length, live.seen.length]).toEqual([3, 3])
   })
 
-  it('joins the first copy that is still in progress, and receives the parts of the reply as they arrive', async () => {
+  it('joins a first copy that is still in progress, and receives the parts of the reply as they arrive', async () => {
     const { answer, release } = holdAnswers(({ body }) => body.includes(guid(2)))
     const { upstream, adapter } = await startWithV3(answer, { journal: journalFile() })
     const first = postBatch(adapter, batch)
@@ -131,7 +131,7 @@ describe('a resend of a batch', () => {
     expect(upstream.seen.length).toBe(3)
   })
 
-  it('gets the reply when the client comes back after a disconnect, because the adapter has finished the batch', async () => {
+  it('gets the reply that the adapter completed after the client had disconnected', async () => {
     const { answer, release } = holdAnswers()
     const { upstream, adapter } = await startWithV3(answer, { journal: journalFile() })
     const client = await RawClient.open(adapter.port, batchText(batch))
@@ -192,7 +192,7 @@ describe('a resend of a batch whose records partly failed', () => {
     expect(learnersOf(upstream.seen).sort()).toEqual([1, 2, 3])
   })
 
-  it('posts all its records after V3 has accepted the credentials', async () => {
+  it('posts all records of the batch if V3 denied the credentials of the first copy', async () => {
     let denied = true
     const upstream = await startUpstream((seen, response) =>
       (denied ? replyWith(401, { statusCode: 401, message: 'm' }) : echoRecord)(seen, response),
@@ -203,7 +203,7 @@ describe('a resend of a batch whose records partly failed', () => {
     expect(outcomesOf(await postBatch(adapter, batch))).toEqual(created(3))
   })
 
-  it('posts a record that the adapter accepted before again, even if the adapter would now reject its fields', async () => {
+  it('posts a record again that the adapter accepted before, even if the adapter would now reject the fields of the record', async () => {
     const upstream = await serve(unavailable)
     const journal = journalFile()
     const odd = batchOf(flatRecords(3).map((record) => ({ ...record, Colour: 'red' })))
@@ -247,7 +247,7 @@ it('the adapter posts the records of one learner and event in order, even if the
 })
 
 it.each([401, 403])(
-  'the adapter posts a mismatch again, then answers 200, if V3 denied the credentials of the first copy with %i (batch-wire 3)',
+  'the adapter posts the records of a mismatch if V3 denied the first copy with %i and the client resends the batch with other credentials (batch-wire 3)',
   async (status) => {
     const upstream = await startUpstream((seen, response) =>
       (seen.headers.authorization === 'bearer renewed' ? echoRecord : replyWith(status))(seen, response),

@@ -17,7 +17,7 @@ const batch = batchOf(flatRecords(3))
 const v3 = { readBackAfterMs: [5] }
 
 describe('an outcome that the journal could not store', () => {
-  it('is read back in the background as soon as the journal can be written again', async () => {
+  it('is read back in the background when the journal can be written again', async () => {
     let failures = 1
     const { upstream, journal, adapter } = await startOnJournal(
       keepMarks(),
@@ -40,7 +40,7 @@ describe('an outcome that the journal could not store', () => {
   })
 })
 
-it('the adapter posts no record of a resent batch if the stored reply has expired', async () => {
+it('the adapter posts no record of a resent batch if the stored reply has expired meanwhile', async () => {
   const { upstream, adapter } = await startOnJournal(undefined, (whole) => ({
     load: async (number) => {
       const stored = await whole.load(number)
@@ -53,7 +53,7 @@ it('the adapter posts no record of a resent batch if the stored reply has expire
   expect(upstream.seen.length).toBe(3)
 })
 
-it('a client that joins a large batch makes the adapter load the batch only a few times, not once per record', async () => {
+it('the adapter loads a large batch from the journal only a few times, not once for each record, if a client joins the batch', async () => {
   const { answer, release } = holdAnswers()
   let loads = 0
   const { upstream, adapter } = await startOnJournal(answer, (whole) => ({

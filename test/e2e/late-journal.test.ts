@@ -7,7 +7,7 @@ import { startAdapter } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
 
 describe('an adapter whose journal is unreachable at its start', () => {
-  it('opens the journal when the store can be reached, and then becomes ready', async () => {
+  it('opens the journal when the store becomes reachable, and is then ready', async () => {
     const v2 = await startUpstream(replyWith(201, { from: 'V2' }))
     let isThere = false
     const openJournal = () =>

@@ -22,7 +22,7 @@ function ledgerOf(samples: ReadonlyMap<string, number>): Record<string, number |
   }
 }
 
-test('the metrics count every record as confirmed, refused, unknown, parked or open', async () => {
+test('the metrics show for each record whether it is confirmed, refused, unknown, parked or open', async () => {
   const { promise: held, resolve: release } = Promise.withResolvers<undefined>()
   const upstream = await startUpstream(async (seen, response) => {
     const { body } = seen
@@ -68,7 +68,7 @@ test('the metrics count every record as confirmed, refused, unknown, parked or o
   expect(samples.get('markbridge_journal_available')).toBe(1)
 })
 
-test('/readyz says why the adapter refuses writes, and the metrics continue without the ledger, when the journal fails', async () => {
+test('/readyz says why the adapter refuses writes while the journal fails', async () => {
   let available = true
   let leased = true
   const adapter = await startAdapter(

@@ -32,7 +32,7 @@ async function startSides(stage = 'legacy', sections: object = {}): Promise<Side
 }
 
 describe('links in replies of V2', () => {
-  it('lead to the adapter, and next links carry the marker /~v2 in their path', async () => {
+  it('lead to the adapter, and next links contain the marker /~v2 in their path', async () => {
     const { v2, adapter } = await startSides()
     const { text } = await adapter.request('GET', `${path}?$filter=x`, {
       headers: { 'Accept-Encoding': 'gzip' },
@@ -76,7 +76,7 @@ describe('links in replies of V2', () => {
 
 describe('the adapter in front of V2', () => {
   it.each(['legacy', 'v3'])(
-    'forwards a path with the marker /~v2 at stage %s only if it is a path of V2',
+    'forwards a path with the marker /~v2 at stage %s only if the path is a path of V2',
     async (stage) => {
       const { v2, adapter } = await startSides(stage)
       expect((await adapter.request('GET', '/~v2/admin/secrets')).status).toBe(404)
@@ -93,7 +93,7 @@ describe('the adapter in front of V2', () => {
     ['a path with dot segments', 'GET', `${path}/../x`, 400],
     ['an ambiguous path behind the marker of V2', 'GET', '/~v2//V2/x', 400],
     ['a write to a path that no route has', 'POST', '/V2/Other', 405],
-  ] as const)('refuses %s, and V2 gets no request', async (_name, method, target, status) => {
+  ] as const)('refuses %s, and sends nothing to V2', async (_name, method, target, status) => {
     const { v2, adapter } = await startSides()
     expect((await adapter.request(method, target)).status).toBe(status)
     expect(v2.seen).toEqual([])
@@ -106,7 +106,7 @@ describe('next links in replies of V3', () => {
     '@odata.nextLink': `${url}/V3/LearnerRegistrations?$skiptoken=9`,
   })
 
-  it('still lead to V3 after V2 serves again, for the client that received them', async () => {
+  it('lead the client that received the links to V3 even after V2 serves again', async () => {
     const v2 = await startUpstream(replyWith(200, { from: 'V2' }))
     const v3 = await startUpstream((seen, response) =>
       replyWith(200, v3Page(`http://${seen.headers.host ?? ''}`))(seen, response),

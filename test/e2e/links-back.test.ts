@@ -34,14 +34,14 @@ describe.each([
   it.each([
     ['an absolute address', (base: string) => `${base}/V3/Sets(1)?x#y`],
     ['a path', () => '/base/V3/Sets(1)?x#y'],
-  ])('lead back to the adapter when they contain %s', async (_what, link) => {
+  ])('lead back to the adapter when the header contains %s', async (_what, link) => {
     for (const status of [201, 307]) {
       const [, url, values] = await start(linking(status, link))
       expect(values).toEqual(fields.map(() => `${url}/V3/Sets(1)?x#y`))
     }
   })
 
-  it('stay unchanged when they point elsewhere, and when links are not rewritten', async () => {
+  it('stay unchanged when they point to another server, and when links are not rewritten', async () => {
     const [, , values] = await start(linking(200, () => 'https://other.test/base/V3/Sets(1)'))
     expect(values).toEqual(fields.map(() => 'https://other.test/base/V3/Sets(1)'))
     const off = { passThrough: { rewriteLinks: false } }
@@ -58,7 +58,7 @@ describe('next links', () => {
     ['@odata.nextLink', 'http://inner.test:5000/base/V3/LearnerIdentifiers?$skip=2', '/V3/LearnerIdentifiers?$skip=2'],
     ['@nextLink', 'https://inner.test/v3/learneridentifiers?$skip=2', '/V3/LearnerIdentifiers?$skip=2'],
     ['odata.nextLink', 'https://inner.test/V3/LearnerPersonals?$skip=2', undefined],
-  ])('of V3 lead back to the adapter, whatever host they name, only if their path is the requested path: %s with %s', async (name, link, back) => {
+  ])('of V3 lead back to the adapter only if their path is the requested path: %s with %s', async (name, link, back) => {
     const upstream = await startUpstream(replyWith(200, { value: [], [name]: link }, json))
     const adapter = await startAdapter(`${upstream.url}/base`, {})
     const { text } = await adapter.request('GET', '/V3/LearnerIdentifiers?$top=2')

@@ -58,7 +58,7 @@ function sweep(adapter: Adapter): void {
 
 describe('the log', () => {
   it.each(answers)(
-    'holds no value of a batch, a record or a passed-through request when the answer of V3 is %s',
+    'holds no value of a batch, a record or a passed-through request if V3 answers with %s',
     async (_name, answer) => {
       const { adapter } = await startWithV3(answer, {
         v3: { timeouts: { connectMs: 500, headersMs: 100, bodyMs: 100 } },
@@ -112,7 +112,7 @@ describe('the log', () => {
 
 describe('an encrypted journal', () => {
   it.each(answers)(
-    'holds no value of a request in its files or file names, and neither do the metrics, when the answer of V3 is %s',
+    'holds no value of a request in its files or file names if V3 answers with %s',
     async (_name, answer) => {
       const upstream = await startUpstream(answer)
       const journal = journalFile({ encrypted: true })

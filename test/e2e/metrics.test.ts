@@ -66,7 +66,7 @@ describe('GET /metrics', () => {
       expect(text).not.toContain(marker)
   })
 
-  it('is limited to direct callers on the same machine unless listen.metrics is any', async () => {
+  it('answers only callers on the same machine unless listen.metrics is any', async () => {
     const forwarded = { headers: { 'X-Forwarded-For': '198.51.100.7' } }
     const adapter = await startAdapter('http://127.0.0.1:1')
     const refused = await adapter.request('GET', '/metrics', forwarded)

@@ -79,7 +79,7 @@ describe('a request whose credentials V3 or V2 denies', () => {
     expect(names()).toBe(1)
   })
 
-  it('does not replace the stored reply of another client whose claims and batch ids it copies', async () => {
+  it('does not replace the stored reply of another client, even if it copies the claims and batch ids of that client', async () => {
     const { upstream, adapter } = await startWithV3(verifying(denied), { journal: journalFile() })
     const first = batchOf([flatRecord(1, { Comment: 'first' })], { batch: 'same' })
     const reply = await post(adapter, first)
@@ -94,14 +94,14 @@ describe('a request whose credentials V3 or V2 denies', () => {
     expect(posted()).toBe(2)
   })
 
-  it('counts as a new batch when the client resends it with accepted credentials', async () => {
+  it('counts as a new batch when the client resends the batch with accepted credentials', async () => {
     const { adapter } = await startWithV3(verifying(denied), { journal: journalFile() })
     const batch = batchOf(flatRecords(3))
     expect((await post(adapter, batch, forged)).status).toBe(401)
     expect(outcomesOf(await post(adapter, batch))).toEqual(created(3))
   })
 
-  it('does not prevent an accepted client that joined the same batch from getting its own answer', async () => {
+  it('does not keep an accepted client that joined the same batch from its own answer', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void denied(seen, response), 500)),
     )
@@ -121,7 +121,7 @@ describe('records of a client whose credentials V3 has not accepted', () => {
   const mark = (Comment: string) => batchOf([flatRecord(1, { Comment })])
   const repeated = Array.from({ length: 50 }, (_, index) => flatRecord(1, { Comment: `forged ${index}` }))
 
-  it('delay a newer record of the same learner and event by fewer than twelve calls while V3 throttles them, and are not posted after it', async () => {
+  it('delay a newer record of the same learner and event by fewer than twelve calls while V3 throttles the older records', async () => {
     const throttled: Answer = (seen, response) => {
       response.setHeader('Retry-After', '1')
       return replyWith(429, '')(seen, response)
@@ -140,7 +140,7 @@ describe('records of a client whose credentials V3 has not accepted', () => {
     expect(upstream.seen.length).toBe(before + 1)
   })
 
-  it('delay a newer record of the same learner and event until V3 has answered them, if they were posted', async () => {
+  it('delay a newer record of the same learner and event until V3 has answered the older records, if those were posted', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void echoRecord(seen, response), 5_000)),
     )

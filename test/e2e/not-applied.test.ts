@@ -22,7 +22,7 @@ const parkFirst =
       lease,
     )
 
-test('a resent batch does not get 503 for a record that the background takes over during the resend', async () => {
+test('a resent batch does not get 503 for a record that recovery retries during the resend', async () => {
   let isOpen = false
   const { upstream, adapter } = await startOnJournal(
     (seen, response) => (isOpen ? echoRecord : unavailable)(seen, response),
@@ -37,7 +37,7 @@ test('a resent batch does not get 503 for a record that the background takes ove
   expect(postsOf(upstream.seen).length).toBe(4)
 })
 
-test('a resent batch does not get 503 for a record that waits for the background while another record of the batch is in progress', async () => {
+test('a resent batch does not get 503 for a parked record while another record of the batch is in progress', async () => {
   const held: (() => void)[] = []
   let posts = 0
   const { adapter, journal } = await startOnJournal(
@@ -62,7 +62,7 @@ test('a resent batch does not get 503 for a record that waits for the background
   expect(statusesOf(await joined)).toEqual([201, 201])
 })
 
-test('a resent batch gets 504 when its time ends while the first copy is still in progress', async () => {
+test('a resent batch gets 504 when its budget ends while the first copy is still in progress', async () => {
   const { adapter } = await startOnJournal(
     echoRecord,
     (journal) => ({
@@ -81,7 +81,7 @@ test('a resent batch gets 504 when its time ends while the first copy is still i
 })
 
 test.each(['load', 'reopen'] as const)(
-  'a resent batch gets 504 while the journal fails to %s it',
+  'a resent batch gets 504 while the journal fails to %s the batch',
   async (failing) => {
     const { adapter } = await startOnJournal(unavailable, () => ({
       [failing]: () => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The disk is full.')),

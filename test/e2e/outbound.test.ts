@@ -44,7 +44,7 @@ async function callAll(adapter: Adapter): Promise<unknown[]> {
 }
 
 describe('upstreams.v3.proxy', () => {
-  it('carries every request to V3 in a tunnel, with the credentials of the proxy only for the proxy', async () => {
+  it("carries every request to V3 in a tunnel, and sends the proxy's credentials only to the proxy", async () => {
     const upstream = await startUpstream(answer)
     const proxy = await startProxy({ target: upstream.port })
     const url = proxy.url.replace('//', '//jane:p%40ss@')
@@ -78,7 +78,7 @@ describe('upstreams.v3.proxy', () => {
   })
 
   it.each([407, 403, 502])(
-    'makes requests fail as not sent if the proxy answers %i, and the log names the proxy',
+    'reports requests as not sent if the proxy answers %i, and the log names the proxy',
     async (status) => {
       const upstream = await startUpstream(answer)
       const proxy = await startProxy({ status })
@@ -104,7 +104,7 @@ describe('upstreams.v3.proxy', () => {
     },
   )
 
-  it.each(['is away', 'never answers'])('makes requests fail as not sent if the proxy %s', async (state) => {
+  it.each(['is away', 'never answers'])('reports requests as not sent if the proxy %s', async (state) => {
     const upstream = await startUpstream(answer)
     const silent = state === 'is away' ? undefined : await startProxy({ isSilent: true })
     const port = silent?.port ?? (await freePort())
@@ -159,7 +159,7 @@ if (tinyproxy === undefined)
   console.warn('SKIPPED: tinyproxy is an outbound proxy (Debian: apt-get install tinyproxy).')
 
 describe.skipIf(tinyproxy === undefined)('tinyproxy', () => {
-  it('carries every request to V3 if its user and password are in the address', async () => {
+  it('carries every request to V3 if its address contains the user and the password', async () => {
     const upstream = await startUpstream(answer)
     const address = await startTinyproxy(tinyproxy ?? '')
     const adapter = await startAdapter(upstream.url, {
@@ -170,7 +170,7 @@ describe.skipIf(tinyproxy === undefined)('tinyproxy', () => {
     expect(upstream.seen).toHaveLength(5)
   })
 
-  it('refuses a wrong password, and no request is sent', async () => {
+  it('refuses a wrong password, and no request reaches V3', async () => {
     const upstream = await startUpstream(answer)
     const address = await startTinyproxy(tinyproxy ?? '')
     const v3 = { proxy: `http://jane:wrong@${address}` }
@@ -220,7 +220,7 @@ describe.skipIf(openssl === undefined)('upstreams.v3.tls', () => {
     }
   }
 
-  it('trusts a private authority and sends the client certificate with every request, also in a tunnel', async () => {
+  it('trusts the given authority, and sends the client certificate with every request, also in a tunnel', async () => {
     const { url, port, ca, client, asked } = await startSecure()
     const proxy = await startProxy({ target: port })
     for (const v3 of [{ tls: { ca, ...client } }, { tls: { ca, ...client }, proxy: proxy.url }]) {
@@ -232,7 +232,7 @@ describe.skipIf(openssl === undefined)('upstreams.v3.tls', () => {
   })
 
   it.each(['the authority', 'the client certificate'])(
-    'is required: nothing reaches a service without %s',
+    'is necessary for a private service: no request reaches the service without %s',
     async (missing) => {
       const { url, ca, client, asked } = await startSecure()
       const tls = missing === 'the authority' ? client : { ca }

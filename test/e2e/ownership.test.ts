@@ -70,7 +70,7 @@ describe('the adapter, when a batch with a stored reply is resent', () => {
     expect(upstream.seen.length).toBe(3)
   })
 
-  it('sends the stored reply for a renewed token after one read of V3, whose result it remembers', async () => {
+  it('sends the stored reply for a renewed token after one read of V3, and remembers the result of the read', async () => {
     const { upstream, adapter } = await start()
     const first = await postBatch(adapter, batch, as(tokenOf('school-1')))
     const renewed = as(tokenOf('school-1', { jti: 'renewed' }))
@@ -108,7 +108,7 @@ describe('the adapter, when a batch with a stored reply is resent', () => {
     },
   )
 
-  it('refuses the stored reply for a token that cannot see its marks', async () => {
+  it('refuses the stored reply for a token that V3 does not allow to read its marks', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.method === 'GET' ? replyWith(200, { value: [] }) : echoRecord)(seen, response),
     )
@@ -124,7 +124,7 @@ describe('the adapter, when a batch with a stored reply is resent', () => {
     ['answers 500', replyWith(500)],
     ['answers 429', replyWith(429)],
     ['resets the connection', ((_seen, response) => void response.socket?.destroy()) satisfies Answer],
-  ])('answers 504, and never 503, for an unchecked token while V3 %s', async (_what, answer) => {
+  ])('answers 504 rather than 503 for an unchecked token while V3 %s', async (_what, answer) => {
     const upstream = await startUpstream((seen, response) =>
       (seen.method === 'GET' ? answer : echoRecord)(seen, response),
     )
@@ -214,7 +214,7 @@ describe('an open record of a client', () => {
       timeout: 60_000,
     })
 
-  it("is not finished with the credentials of another client, and delays that client's newer mark for seconds only", async () => {
+  it('is not finished with the credentials of another client, and delays a newer mark of that client only by seconds', async () => {
     const upstream = await serve(() => true)
     const journal = journalFile()
     await leave(journal, left)
@@ -262,7 +262,7 @@ describe('an open record of a client', () => {
     ],
   ]
   it.each(pairs)(
-    'is finished only with the token of its own client when the tokens of two clients %s',
+    "is finished only with its own client's token when the tokens of two clients %s",
     async (_what, one, other) => {
       const [own, foreign, third] = [one, other, '{"iss":"idp","client_id":"third"}'].map(
         (claims) => `Bearer e30.${Buffer.from(claims).toString('base64url')}.c2ln`,
@@ -293,7 +293,7 @@ describe('an open record of a client', () => {
     },
   )
 
-  it('stays open while no client waits for it and its own client may return', async () => {
+  it('stays open while its client has not returned and no other record waits', async () => {
     const upstream = await serve(() => true)
     const journal = journalFile()
     await leave(journal, left)
@@ -309,7 +309,7 @@ describe('an open record of a client', () => {
     ])
   })
 
-  it('is finished with another token of the same client after V3 has accepted that token', async () => {
+  it('is finished with another token of the same client when V3 has accepted that token', async () => {
     const upstream = await serve((token) => token !== tokenOf('school-1', { jti: 'forged' }))
     const journal = journalFile()
     const client = { authorization: tokenOf('school-1'), subscriptionKey: 'client-key' }
@@ -326,7 +326,7 @@ describe('an open record of a client', () => {
     expect(postsOf(own).length).toBe(1)
   })
 
-  it('is finished with its own opaque token after V3 has accepted that token', async () => {
+  it('is finished with the same opaque token when V3 has accepted that token', async () => {
     const upstream = await serve(() => true)
     const journal = journalFile()
     const client = { authorization: 'bearer the same', subscriptionKey: 'client-key' }

@@ -38,7 +38,7 @@ const queueOf = ({ headers }: Reply): number =>
   Number(/^queue;dur=(\d+)$/.exec(String(headers['server-timing']))?.[1])
 
 describe('the adapter, with a limit of five calls a second to V3', () => {
-  it('causes no 429 from a service with the same limit, while clients read and one posts a register', async () => {
+  it('causes no 429 from a service with the same limit, while several clients read and one posts a register', async () => {
     const sandbox = await startSandbox({ callsPerSecond: 5 })
     const adapter = await startAdapter(sandbox.url, paced(5))
     const register = await sandboxRegister(sandbox, 10)
@@ -101,15 +101,18 @@ describe('the adapter, with a limit of five calls a second to V3', () => {
 })
 
 describe('a call that would wait in the queue for too long', () => {
-  it.each([read, '/V3/LearnerPersonals'])('gets 503 and is not sent if its target is %s', async (path) => {
-    const { upstream, adapter } = await startWithV3(empty, paced(1, { budgetMs: 300 }))
-    const [first, second] = await Promise.all(gets(adapter, 2, path))
-    expect([first?.status, second?.status, second?.headers['retry-after']]).toEqual([200, 503, '5'])
-    expect(second?.text).toContain('ADP_BUDGET_EXCEEDED')
-    expect(upstream.seen.length).toBe(1)
-  })
+  it.each([read, '/V3/LearnerPersonals'])(
+    'gets 503 and is not sent if the request goes to %s',
+    async (path) => {
+      const { upstream, adapter } = await startWithV3(empty, paced(1, { budgetMs: 300 }))
+      const [first, second] = await Promise.all(gets(adapter, 2, path))
+      expect([first?.status, second?.status, second?.headers['retry-after']]).toEqual([200, 503, '5'])
+      expect(second?.text).toContain('ADP_BUDGET_EXCEEDED')
+      expect(upstream.seen.length).toBe(1)
+    },
+  )
 
-  it('leaves the queue when its client disconnects, and no failure is logged', async () => {
+  it('leaves the queue when the client disconnects, and no failure is logged', async () => {
     const { upstream, adapter } = await startWithV3(empty, paced(1))
     await Promise.all(gets(adapter, 1))
     for (const path of [read, '/V3/LearnerPersonals']) {
@@ -136,7 +139,7 @@ describe('a call that would wait in the queue for too long', () => {
 })
 
 describe('a 429 of V3 to a passed-through request', () => {
-  it('reaches the client, and delays further calls with the same subscription key', async () => {
+  it('reaches the client, and delays later calls with the same subscription key', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.index === 0 ? replyWith(429, 'slow', { 'Retry-After': '1' }) : empty)(seen, response),
     )

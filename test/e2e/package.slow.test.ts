@@ -77,7 +77,7 @@ test('the installation takes less than 50 MB on a disk with blocks of 4 KiB', as
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(50_000_000)
 })
 
-test('npx markbridge demo runs in an empty folder, and its curl command posts the register', async () => {
+test('npx markbridge demo runs in an empty folder, and the printed curl command posts the register', async () => {
   const demo = spawn('npx', ['markbridge', 'demo', '--port', '0', '--sandbox-port', '0'], {
     cwd: folder,
     // npx and its shell do not forward signals, so the test stops the whole process group.

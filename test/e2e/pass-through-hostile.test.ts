@@ -54,7 +54,7 @@ describe('a passed-through reply that breaks off', () => {
     ])
   })
 
-  it('is complete without a length once the service has closed the connection', async () => {
+  it('is complete, although it has no length, once the service has closed the connection', async () => {
     const adapter = await adapterBefore(`${plain}Connection: close\r\n\r\nabc`, 'close')
     expect(await exchange(adapter.port, get)).toMatch(/\r\n\r\n3\r\nabc\r\n0\r\n\r\n$/)
   })
@@ -74,7 +74,7 @@ describe('the adapter, when it passes a malformed or unusual reply through', () 
     expect(next).toMatch(/\r\n\r\nGET$/)
   })
 
-  it('leaves out early hints that come before the reply', async () => {
+  it('leaves out early hints before the reply', async () => {
     const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n'
     const adapter = await adapterBefore(`${hints}${hints}HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok`)
     const got = await exchange(adapter.port, get)
@@ -88,7 +88,7 @@ describe('the adapter, when it passes a malformed or unusual reply through', () 
     expect(await exchange(adapter.port, get)).toContain(cookies)
   })
 
-  it('removes trailers, because the forwarded head does not announce them', async () => {
+  it('removes trailers', async () => {
     const adapter = await adapterBefore(
       'HTTP/1.1 200 OK\r\nTrailer: X-End\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-End: 1\r\n\r\n',
     )
@@ -116,7 +116,7 @@ describe('the adapter, when it passes a malformed or unusual reply through', () 
     },
   )
 
-  it('does not use bytes as the reply that V3 sent before the request', async () => {
+  it('does not take bytes that V3 sent before the request for the reply', async () => {
     const url = await startBytes((socket) => {
       socket.write(
         'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb',
@@ -131,7 +131,7 @@ describe('a passed-through upload', () => {
   const size = 20_000_000
   const start = requestText('POST /V3/AttendanceRecords', `Content-Length: ${size}\r\n`)
 
-  it('gets a reply that comes before its end, and then the connection serves the next request', async () => {
+  it('gets a reply that comes before the upload ends, and leaves the connection usable', async () => {
     const url = await startBytes((socket, first) => {
       if (first.startsWith('POST')) socket.write('HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig')
       else if (first.startsWith('GET')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nnext')
@@ -145,7 +145,7 @@ describe('a passed-through upload', () => {
     await client.until(/\r\n\r\nnext/)
   })
 
-  it('has an unknown outcome when the service resets it, and the connection serves the next request', async () => {
+  it("has an unknown outcome if the service resets the connection, and leaves the client's connection usable", async () => {
     const upstream = await startRawUpstream((request) => {
       request.once('data', () => request.socket.resetAndDestroy())
       request.on('error', () => undefined)
@@ -159,7 +159,7 @@ describe('a passed-through upload', () => {
     await client.until(/\r\n\r\n[^]*HTTP\/1\.1 200 /)
   })
 
-  it('ends the request to the service when its client disconnects', async () => {
+  it('ends at the service when the client disconnects', async () => {
     const gone = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((request, _response, _seen, arrive) => {
       const { method = '', url = '', headers, rawHeaders } = request

@@ -82,7 +82,7 @@ describe('the reply to a passed-through request', () => {
     expect(reply).not.toContain('\r\n0\r\n\r\n')
   })
 
-  it('has links to the adapter instead of V3 if the body is JSON, and no body after HEAD', async () => {
+  it('has links to the adapter in place of V3 if the body is JSON', async () => {
     const upstream = await startUpstream((seen, response) => {
       const base = `http://127.0.0.1:${upstream.port}/sims`
       const body = `{"@odata.context":"http://old.test/$metadata","value":["\u00e9${base}/x"],"@odata.nextLink":"${base}/V3/x?$skip=1"}`
@@ -118,7 +118,7 @@ describe('the reply to a passed-through request', () => {
     }
   })
 
-  it('is a 503, and V3 gets no request, when V3 does not speak TLS', async () => {
+  it('is a 503 when V3 does not speak TLS', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url.replace('http:', 'https:'))
     for (const method of ['GET', 'PATCH'] as const) {
@@ -138,7 +138,7 @@ describe('the reply to a passed-through request', () => {
     ['an upgrade that nobody asked for', raw('HTTP/1.1 101 X\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n')],
   ]
   it.each(lost)(
-    'reports an unknown outcome for a write, and never a plain failure, after %s',
+    'reports an unknown outcome, and never a plain failure, for a write after %s',
     async (_name, answer) => {
       const { upstream, adapter } = await startWithV3(answer, { v3: { timeouts: { headersMs: 500 } } })
       const read = await adapter.request('GET', '/V3/LearnerPersonals')
@@ -149,7 +149,7 @@ describe('the reply to a passed-through request', () => {
     },
   )
 
-  it('reports an unknown outcome, and never a plain failure, when a write is lost on a reused connection', async () => {
+  it('reports an unknown outcome when a write is lost on a reused connection', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) => {
       if (seen.index === 0) response.end('ok')
       else response.socket?.resetAndDestroy()
@@ -161,7 +161,7 @@ describe('the reply to a passed-through request', () => {
 })
 
 describe('a passed-through request to V3', () => {
-  it("has the partner's key, only the adapter's own forwarding headers, and the host of V3 in Host", async () => {
+  it("has the partner's key, the host of V3 in Host, and only the adapter's own forwarding headers", async () => {
     const upstream = await startUpstream(replyWith(200))
     const adapter = await startAdapter(
       `${upstream.url}/base`,
@@ -203,7 +203,7 @@ describe('a passed-through request to V3', () => {
     ['POST', 'Transfer-Encoding: chunked\r\n', '5\r\nhello\r\n0\r\n\r\n'],
     ['GET', 'Transfer-Encoding: chunked\r\n', '5\r\nhello\r\n0\r\n\r\n'],
     ['DELETE', 'Transfer-Encoding: chunked\r\n', '5\r\nhello\r\n0\r\n\r\n'],
-  ])('is exactly one request when a %s is framed by %j', async (method, framing, body) => {
+  ])('reaches V3 as exactly one request when a %s is framed by %j', async (method, framing, body) => {
     for (const named of [
       '',
       ', content-length, transfer-encoding, host, authorization, ocp-apim-subscription-key',
@@ -223,7 +223,7 @@ describe('a passed-through request to V3', () => {
     }
   })
 
-  it('is not followed by a request that is hidden in the body of the first request', async () => {
+  it('does not let V3 see a second request that is hidden in the body', async () => {
     const { upstream, adapter } = await startWithV3(replyWith(200, 'ok', { 'Content-Type': 'text/plain' }))
     const hidden = 'GET /V3/hidden HTTP/1.1\r\nHost: x\r\n\r\n'
     for (const name of ['content-length', 'Content-Length', 'transfer-encoding']) {
@@ -247,13 +247,13 @@ describe('a passed-through request to V3', () => {
     ['/Attendance/V3', true],
     ['/x/v1', true],
     ['/V2', false],
-  ])('is sent to the path %s only if the allow list contains the path: %s', async (path, allowed) => {
+  ])('is sent to the path %s only if the allow list contains that path: %s', async (path, allowed) => {
     const { upstream, adapter } = await startWithV3(replyWith(200))
     const reply = await adapter.request('GET', path)
     expect([reply.status, upstream.seen.map(({ url }) => url)]).toEqual(allowed ? [200, [path]] : [404, []])
   }) // prettier-ignore
 
-  it('is not sent without credentials, or if the allow list is empty', async () => {
+  it('is not sent without credentials or with an empty allow list', async () => {
     const { upstream, adapter } = await startWithV3(replyWith(200), { passThrough: { allow: [] } })
     expect((await adapter.request('GET', '/V3/x')).status).toBe(404)
     const reply = await exchange(adapter.port, 'GET /V3/x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')

@@ -66,7 +66,7 @@ async function fateOfPath(adapter: Adapter, path: string): Promise<string> {
   return fateOf(await client.untilClosed())
 }
 
-test(`each of ${cases.length} spellings of a path is answered as listed, and forwarded paths reach V3 unchanged`, async () => {
+test(`each of ${cases.length} spellings of a path is answered as the table expects, and forwarded paths reach V3 unchanged`, async () => {
   expect(cases.length).toBeGreaterThan(150)
   const upstream = await startUpstream(replyWith(200, 'from V3', { 'Content-Type': 'text/plain' }))
   const listen = { port: 0, metrics: 'any' }
@@ -77,7 +77,7 @@ test(`each of ${cases.length} spellings of a path is answered as listed, and for
   expect(upstream.seen.map(({ url }) => url)).toEqual(spellings.passed)
 })
 
-test('the adapter serves a target in absolute form by its path, and the host of the target replaces the Host header', async () => {
+test('the adapter serves a target in absolute form by its path, and uses the host of the target as Host', async () => {
   const { upstream, adapter } = await startWithV3(replyWith(200, '{"value":[],"@odata.nextLink":"x"}'))
   const client = await RawClient.open(adapter.port)
   client.send(requestText('GET http://other.test:81/V3/LearnerIdentifiers?$top=1', 'Connection: close\r\n'))
@@ -100,7 +100,7 @@ test('the adapter rejects an overlong path or host before it reads the body', as
   expect(upstream.seen).toEqual([])
 })
 
-test('the adapter rejects an unsupported transfer coding, because the forwarded request would not name it', async () => {
+test('the adapter rejects a transfer coding that it does not support', async () => {
   const { upstream, adapter } = await startWithV3(replyWith(200, '{}'))
   const post = (coding: string): Promise<string> =>
     exchange(

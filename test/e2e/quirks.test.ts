@@ -45,7 +45,7 @@ describe('the adapter with the quirk dataEnvelope', () => {
   it.each([
     ['a record', ''],
     ['a record with chosen fields', '?$select=Learner,Comment'],
-  ])('wraps %s in d when it is read by its id', async (_name, query) => {
+  ])('wraps %s in d when the record is read by its id', async (_name, query) => {
     const { read } = await startBoth()
     const filter = `$filter=Learner eq ${fixed.learner} and AttendableEvent eq ${fixed.morning}&$select=ExternalID`
     const [found] = await read(`${RECORDS}?${filter.replaceAll(' ', '%20')}`)
@@ -56,7 +56,7 @@ describe('the adapter with the quirk dataEnvelope', () => {
     expect([missing?.status, JSON.parse(missing?.text ?? '')]).toMatchObject([404, { error: {} }])
   })
 
-  it('gives pages the member names of OData V2, and follows its own next links', async () => {
+  it('gives pages the member names of OData V2, and their next links lead to all pages', async () => {
     const { read, quirky } = await startBoth()
     const query = `$filter=Learner eq ${fixed.learner}&$select=ExternalID&$top=3&$count=true`
     const accept = 'application/json;odata.metadata=none'

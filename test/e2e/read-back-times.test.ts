@@ -40,7 +40,7 @@ describe('an older mark, when the service cuts times to the minute', () => {
   /** Twenty seconds, after which the minute is still the same. */
   const LATER_MS = 20 * SECOND_MS
 
-  it('is not posted over a newer mark that V2 accepted while the older mark waited for V3', async () => {
+  it('is not posted over a newer mark that V2 accepted before V3 could take the older mark', async () => {
     const v3 = { readBackAfterMs: [5, 10, 20], budgetMs: 500, writeMode: 'single' }
     const { faces, clock, serviceAt, start } = await startClocks({ v3 })
     await faces.change('values', minutes)
@@ -105,7 +105,7 @@ describe('an older mark, when the service cuts times to the minute', () => {
 describe.each([0, 90 * SECOND_MS])(
   'two lost writes of one learner and event, with a service clock that is %i ms ahead',
   (aheadMs) => {
-    it('end with the newer mark written after the older mark', async () => {
+    it('are both applied, the older mark before the newer mark', async () => {
       const { faces, clock, serviceAt, start } = await startClocks()
       faces.served.side = 'v3'
       const adapter = await start()
@@ -132,7 +132,7 @@ describe.each([0, 90 * SECOND_MS])(
   },
 )
 
-it('the adapter still posts a newer mark if V3 shows an older mark, whose reply was lost, with a later time', async () => {
+it('the adapter posts a newer mark even if V3 shows an older, lost mark with a later time', async () => {
   const { faces, clock, serviceAt, start } = await startClocks({}, { onExisting: 'duplicate' })
   faces.served.side = 'v3'
   await faces.change('values', { clock: 'server' })

@@ -81,15 +81,12 @@ const once = (count: number): unknown => ({
 })
 
 describe('a mark whose write lost its reply', () => {
-  it.each(rules)(
-    'is found by read-back on a service that %s when records are posted one by one',
-    async (_what, values) => {
-      expect(await lose(values, { count: COUNT, v3: { writeMode: 'single' } })).toEqual(once(COUNT))
-    },
-  )
+  it.each(rules)('is found by read-back, after single posts, on a service that %s', async (_what, values) => {
+    expect(await lose(values, { count: COUNT, v3: { writeMode: 'single' } })).toEqual(once(COUNT))
+  })
 
   it.each(rules)(
-    'is found by read-back on a service that %s when V3 answered other records before',
+    'is found by read-back, after other answered records, on a service that %s',
     async (_what, values) => {
       const v3 = { writeMode: 'single' }
       expect(await lose(values, { count: FEW, v3, answered: FEW })).toEqual(once(FEW))
@@ -97,7 +94,7 @@ describe('a mark whose write lost its reply', () => {
   )
 
   it.each(someRules)(
-    'is found by read-back on a service that %s and whose replies repeat the posted values',
+    'is found by read-back on a service whose replies repeat the posted values and that %s',
     async (_what, values) => {
       const repeating = { ...values, echo: 'posted' }
       const v3 = { writeMode: 'single' }
@@ -105,7 +102,7 @@ describe('a mark whose write lost its reply', () => {
     },
   )
 
-  it('is found by read-back on a service that stamps its own time, days behind, and whose replies repeat the posted values', async () => {
+  it('is found by read-back on a service that stamps its own time, days behind, even if its replies repeat the posted values', async () => {
     const behind = { clock: 'server', offsetMs: -3 * 86_400_000, echo: 'posted', comments: ['trim'] }
     const v3 = { writeMode: 'single' }
     for (const answered of [0, FEW])
@@ -113,7 +110,7 @@ describe('a mark whose write lost its reply', () => {
   })
 
   it.each(someRules)(
-    'is found by read-back on a service that %s when records are posted in a V3 batch',
+    'is found by read-back, after a post in a V3 batch, on a service that %s',
     async (_what, values) => {
       expect(await lose(values, { count: FEW, v3: { writeMode: 'batch' }, path: '$batch' })).toEqual(
         once(FEW),
@@ -122,7 +119,7 @@ describe('a mark whose write lost its reply', () => {
   )
 
   it.each(someRules)(
-    'is found by read-back on a service that %s when the adapter posts only the minimal body',
+    'is found by read-back, after a post of the minimal body, on a service that %s',
     async (_what, values) => {
       const v3 = { writeMode: 'single', bodyProfile: 'minimal' }
       expect(await lose(values, { count: FEW, v3 })).toEqual(once(FEW))

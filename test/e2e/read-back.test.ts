@@ -20,7 +20,7 @@ describe('a write whose reply is lost', () => {
     ['lost twice', [{ ...post, kind: 'reset', apply: false, count: 1 }, { ...post, kind: 'reset', apply: true, skip: 4, count: 1 }]],
     ['lost, with reads that fail at first', [{ ...post, kind: 'reset', apply: true, count: 1 }, { ...read, kind: 'status', status: 503, count: 2 }]],
   ] // prettier-ignore
-  it('is read back, and the client gets its real outcome', async () => {
+  it('is read back, and the client gets the real outcome', async () => {
     // The losses run concurrently, because each waits for its last read.
     const outcomes = losses.map(async ([name, faults]) => {
       const sandbox = await startSandbox()
@@ -41,7 +41,7 @@ describe('a write whose reply is lost', () => {
     { when: 'and is not posted again if the last read shows the mark', readBackAfterMs: [20, 40, 60], effects: 1, seen: 1, leastSeconds: 0.12 },
     { when: 'and is posted twice, as documented, if the mark shows only after the last read', readBackAfterMs: [20, 40], effects: 2, seen: 0, leastSeconds: 0 },
   ])(
-    'is read back after the configured delays, which the metrics show, $when',
+    'is read back after the configured delays $when',
     async ({ readBackAfterMs, effects, seen, leastSeconds }) => {
       const sandbox = await startSandbox()
       const adapter = await startAdapter(sandbox.url, onePartner({ v3: { readBackAfterMs } }))

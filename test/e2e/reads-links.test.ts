@@ -59,13 +59,13 @@ describe('a V2 read of several pages of V3', () => {
     ['an object', (query) => ({ links: 1, next: { href: `http://x.test/y?${query}` } }), none],
     ['two links that differ', (query) => ({ '@nextLink': `a?${query}`, '@odata.nextLink': 'b?z' }), none],
     ['a Link header', () => ({}), () => ({ Link: '<http://x.test/y?at=3>; rel="prev next"' })],
-  ])('gets 502, and never a part of the rows, when a next link has an unknown form: %s', async (_what, link, headers) => {
+  ])('gets 502, and never only some of the rows, when a next link has an unknown form: %s', async (_what, link, headers) => {
     const { read } = await startPages(link, headers)
     const reply = await read()
     expect([reply.status, reply.text]).toEqual([502, expect.stringContaining('ADP_UPSTREAM_PROTOCOL')])
   })
 
-  it('ends when the value of the next link says that there are no more pages', async () => {
+  it('ends when the value of the next link means that no page follows', async () => {
     const over = { '@odata.nextLink': null, hasMore: false, next: '' }
     const upstream = await startUpstream(replyWith(200, { value: [rowOf(0)], ...over }))
     const adapter = await startAdapter(upstream.url, {})

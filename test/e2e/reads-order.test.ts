@@ -87,7 +87,7 @@ describe('next links over a V3 that orders its rows differently at each read', (
     expect([rest.length, new Set(rest).size]).toEqual([MARKS - 11, MARKS - 11])
   })
 
-  it('return each surviving row exactly once while rows are added, removed and changed', async () => {
+  it('return each surviving row exactly once while other rows are added, removed and changed', async () => {
     let time = 0
     const changing = (): object[] => {
       time += 1

@@ -41,7 +41,7 @@ async function startMarked(settings: AdapterSettings = {}) {
 }
 
 describe('a row with an unmarked code', () => {
-  it('is left out of pages, counts and reads by key by default, if its code is "-"', async () => {
+  it('is left out of pages, counts and reads by key by default if the row has the code "-"', async () => {
     const { seen, get } = await startMarked()
     for (let times = 0; times < 2; times += 1) expect(await seen()).toEqual([0, '0', 404])
     const day = '$filter=AttendableEventStart%20eq%202026-03-02T09:00:00Z&$count=true'
@@ -58,7 +58,7 @@ describe('a row with an unmarked code', () => {
     ['codes that the school does not have', ['?', 'ZZ9'], [1, '1', 200]],
     ['its code among others', ['/', '-'], [0, '0', 404]],
   ])(
-    'is left out only if reads.unmarkedCodes contains its code: %s',
+    'is left out only if reads.unmarkedCodes contains the code of the row: %s',
     async (_name, unmarkedCodes, expected) => {
       const { seen } = await startMarked(onePartner({ reads: { unmarkedCodes } }))
       expect(await seen()).toEqual(expected)
@@ -83,7 +83,7 @@ describe('a row with an unmarked code', () => {
     ])
   })
 
-  it("causes one code lookup, after which the adapter's filter makes V3 leave such rows out", async () => {
+  it('causes one code lookup, and later reads filter such rows on V3', async () => {
     const { sandbox } = await startMarked()
     const { upstream, adapter } = await startWithV3(async ({ url, headers }, response) => {
       const reply = await sandbox.request('GET', url, {
@@ -132,7 +132,7 @@ describe('a code lookup for reads.unmarkedCodes', () => {
       'to the same page',
     ],
   ])(
-    'fails the read, and is repeated with the next read, when it %s',
+    'fails the read, and is repeated with the next read, if the lookup %s',
     async (_name, answer, status, text) => {
       let fails = true
       const upstream = await startUpstream((seen, response) => {
@@ -161,7 +161,7 @@ describe('a code lookup for reads.unmarkedCodes', () => {
     ['refuses the filter', replyWith(400, { error: { code: 'X1', message: 'bad' } }), 400],
     ['is refused to the client', replyWith(403, { statusCode: 403, message: 'no permission' }), 403],
   ])(
-    'disables the configured code letters, and logs this once, when it %s',
+    'disables the configured code letters, and logs this a single time, if the lookup %s',
     async (_name, answer, status) => {
       const { upstream, adapter } = await startWithV3((seen, response) =>
         (seen.url.includes('Lookups') ? answer : replyWith(200, { value: [mark] }))(seen, response),

@@ -84,7 +84,7 @@ describe('a V2 read', () => {
     ['minimal', '{"@odata.context":'],
     ['none', '{"value":[{"ExternalID":'],
     ['full', '"value":[{"@odata.type":"#AttendanceService.Models.OData.AttendanceRecord","ExternalID":'],
-  ])('returns the OData annotations of the metadata level that Accept names: %s', async (level, part) => {
+  ])('returns the OData annotations of the metadata level in Accept: %s', async (level, part) => {
     const { get } = await useReads()
     const reply = await get(`${RECORDS}?$filter=Learner eq ${fixed.learner}&$top=1`, {
       Accept: `application/json;odata.metadata=${level}`,
@@ -93,7 +93,7 @@ describe('a V2 read', () => {
     expect(reply.text).toContain(part)
   })
 
-  it('follows its own next links on another instance, and rejects a link that was altered', async () => {
+  it('returns next links that work on another instance, and rejects an altered link', async () => {
     const journal = journalFile()
     const { sandbox, read, get } = await startReads({ journal })
     const query = `$filter=${week}&$top=25&$orderby=Learner`
@@ -127,7 +127,7 @@ describe('a V2 read', () => {
     expect(stranger.status).toBe(400)
   })
 
-  it('reads a range of more than 90 days in several windows, in order of time when the query requests this order', async () => {
+  it('reads a range of more than 90 days in several windows, in order of time if the query orders by time', async () => {
     const { read, get } = await useReads()
     const year = `Learner eq ${fixed.learner} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-10T00:00:00Z`
     const { value } = await read(`$filter=${year}&$orderby=AttendableEventStart desc&$count=true`)
@@ -146,7 +146,7 @@ describe('a V2 read', () => {
     ['$filter=AttendanceHistorys/any(h:h/Present eq true)', 'AttendanceHistorys'],
     ['$filter=Present eq true and AttendanceHistorys/$count gt 0', 'character 20'],
     ['$filter=true&$expand=AttendanceHistorys', '$expand'],
-  ])('rejects %s and names it in the error', async (query, text) => {
+  ])('rejects %s, and names it in the error', async (query, text) => {
     const { get } = await useReads()
     const reply = await get(`${RECORDS}?${query}`)
     expect([reply.status, reply.text]).toEqual([400, expect.stringContaining(text)])
@@ -198,7 +198,7 @@ describe('a query that the adapter rejects', () => {
   )
 
   it.each(['$filter=true#x', '$filter=true&$search=a#b'])(
-    'gets 400 from the adapter and from V2 when it contains "#": %s',
+    'gets 400 both from the adapter and from V2 when the query contains "#": %s',
     async (query) => {
       const { sandbox, adapter } = await useReads()
       const head = Object.entries({ Host: 'x.test', ...sandboxHeaders, Connection: 'close' })
@@ -218,7 +218,7 @@ describe('the collection AttendanceHistorys of V2', () => {
   const minutesOf = ({ AttendanceHistorys: states }: Record<string, unknown>): unknown =>
     Array.isArray(states) ? states.map((state: { MinutesLate: unknown }) => state.MinutesLate) : states
 
-  it("contains the states of V3's history on pages and in single records when the partner requests the history", async () => {
+  it("contains the states in V3's history, on pages and in single records, if reads.histories is set", async () => {
     const { sandbox, read, get, adapter } = await startReads(onePartner({ reads: { histories: true } }))
     await change(sandbox, 5)
     await change(sandbox, 7)
@@ -329,7 +329,7 @@ describe('a V2 read in an unusual notation', () => {
     '$format=xml',
     '$format=atom',
     '$format=',
-  ])('treats the query %j in a read by key as in a read of the collection', async (query) => {
+  ])('treats the query %j in a read by key as in a read of the whole collection', async (query) => {
     const { read, get } = await useReads()
     const [mark] = (await read(`$filter=Learner eq ${fixed.learner}&$top=1`)).value
     const single = await get(`${RECORDS}(${String(mark?.['ExternalID'])})?${query}`)
@@ -376,7 +376,7 @@ describe('a V2 read in an unusual notation', () => {
     },
   )
 
-  it('prefers the metadata level of $format over the level of Accept, on every page', async () => {
+  it('prefers the metadata level in $format to the level in Accept, on every page', async () => {
     const { read, get } = await useReads()
     const full = 'application/json;odata.metadata=full'
     const headers = { Accept: 'application/json;odata.metadata=minimal', Prefer: 'maxpagesize=1' }
@@ -403,7 +403,7 @@ describe('a V2 read in an unusual notation', () => {
     expect((JSON.parse(own.text) as Body).value).toEqual((JSON.parse(legacy.text) as Body).value)
   })
 
-  it('counts the recorded marks of a filter as V2 does', async () => {
+  it('counts the marks that match a filter as V2 does', async () => {
     const { adapter, get, read } = await useReads()
     const all = await read(`$filter=${week}&$count=true&$top=0`)
     for (const path of [`${RECORDS}/$count`, `${RECORDS}()/$count`, '/a/v2/attendance/attendancerecords/%24count/']) {
@@ -422,7 +422,7 @@ describe('a V2 read in an unusual notation', () => {
     '/V2/ATTENDANCE/AttendanceRecords/',
     '/V2/Attendance/AttendanceRecords()',
     '/x%2Dy/V2/Attendance/Attendance%52ecords',
-  ])('repeats the path %s in context and links as the client wrote it, as V2 does', async (path) => {
+  ])('repeats the path %s in context and links as the client wrote the path, as V2 does', async (path) => {
     const { sandbox, adapter, get } = await useReads()
     const query = `?$filter=${week}`
     const headers = { Prefer: 'maxpagesize=2' }
@@ -547,7 +547,7 @@ describe('the metadata and service documents of V2', () => {
     expect(Number(length['content-length'])).toBe(document.text.length)
   })
 
-  it('include LearnerRegistations, which are the V3 LearnerRegistrations with their expand list', async () => {
+  it('offer LearnerRegistations, whose rows are those of LearnerRegistrations in V3', async () => {
     const { sandbox, get } = await useReads()
     const own = await get('/x/V2/LearnerRegistations?expand=Enrolments,BoarderStatuses&top=2')
     const v3 = await sandbox.json(
@@ -628,7 +628,7 @@ describe('a V2 read when V3 fails', () => {
     expect([reply.status, reply.text]).toEqual([status, expect.stringContaining(text)])
   }) // prettier-ignore
 
-  it('ends with an error, and never with fewer rows, when a page breaks off', async () => {
+  it('ends with an error, and never with fewer rows, when a page of V3 breaks off', async () => {
     const { sandbox, get } = await startReads()
     const query = `${RECORDS}?$filter=${week}`
     await sandbox.put('faults', {
@@ -642,7 +642,7 @@ describe('a V2 read when V3 fails', () => {
     expect((await get(query)).status).toBe(200)
   })
 
-  it('waits as long as the Retry-After of V3 requests, and then continues', async () => {
+  it('waits as long as V3 requests with Retry-After, and then continues', async () => {
     const { sandbox, get } = await useReads()
     await sandbox.put('faults', {
       kind: 'rateLimit',

@@ -27,13 +27,13 @@ it.each([
   ['GET', '/Attendance/V3', 200, false],
   ['GET', '/', 200, false],
 ] as const)(
-  'the adapter takes the credentials of %s %s with the reply %i for accepted: %s',
+  'the adapter takes the credentials of %s %s as accepted after a %i of the service: %s',
   (method, url, status, isAccepted) => {
     expect(showsAcceptance(Object.assign(incomingMessage({ url }), { method }), status)).toBe(isAccepted)
   },
 )
 
-it('clients with rejected credentials change no stage, and the adapter counts none of their requests', async () => {
+it('requests with rejected credentials add nothing to the evidence, the guards or the comparison', async () => {
   const sandbox = await startSandbox()
   const journal = journalFile()
   const partner = {
@@ -66,7 +66,7 @@ it('clients with rejected credentials change no stage, and the adapter counts no
   expect([evidence, parseNote(seen).credentials, guards]).toEqual([[], 'notTried', undefined])
 })
 
-it('a redirect for every request verifies no client, so unverified clients keep their share of the connections', async () => {
+it('a redirect does not verify a client, so that redirected clients stay in the quarter of the connections for unverified clients', async () => {
   const held = Promise.withResolvers<undefined>()
   const v2 = await startUpstream(async (seen, response) => {
     if (seen.url.includes('held')) await held.promise

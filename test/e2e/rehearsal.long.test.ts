@@ -13,7 +13,7 @@ const free = ['--port', '0', '--sandbox-port', '0'] as const
 
 // The guard counts one write of a school in ten seconds, so the rehearsal takes minutes at any speed.
 test(
-  'demo --rehearse goes from legacy to complete, with a refused step, a rollback and a guard that acts, and loses no mark',
+  'demo --rehearse takes a partner from legacy to complete, with a refused step, a rollback and a guard that acts, and loses no mark',
   { timeout: 600_000 },
   async () => {
     const demo = startCli(['demo', '--rehearse', '--speed', '12', ...free])

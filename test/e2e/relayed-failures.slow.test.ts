@@ -8,7 +8,7 @@ import { statusesOf } from '../support/batch-request.ts'
 const onV2 = { face: 'V2', method: 'POST', count: 1 }
 const open = (faces: TwoFaces): Promise<Journal> => openJournal({ url: faces.journal.url })
 describe('a write that V2 serves', () => {
-  it('is not posted to V3 by a resend to an instance whose lease may have ended', async () => {
+  it('is not posted to V3 by an instance whose lease may have ended, when the client resends the batch', async () => {
     const faces = await startTwoFaces()
     await faces.setFaults({ ...onV2, kind: 'reset', apply: false })
     const batch = faces.batch([1], 'one')
@@ -31,7 +31,7 @@ describe('a write that V2 serves', () => {
     expect(await faces.effects()).toEqual([])
   })
 
-  it('is posted to V3 by a resend if V2 rejected the whole write', async () => {
+  it('is posted to V3 when the client resends the batch, if V2 rejected the whole write', async () => {
     const { faces, adapter, batch } = await startRelayed()
     await faces.setFaults({ ...onV2, kind: 'status', status: 429 })
     expect((await faces.post(adapter, batch)).status).toBe(429)
@@ -40,7 +40,7 @@ describe('a write that V2 serves', () => {
     expect(await faces.effects()).toEqual(['V3 1 one'])
   })
 
-  it('is reported as superseded to a resend at v3, if its reply was lost at shadow, V2 rejected a resend at canary, and a newer mark followed', async () => {
+  it('is reported as superseded to a resend at v3 if a newer mark was written after the reply was lost', async () => {
     const { faces, adapter, batch } = await startRelayed({ stage: 'shadow', known: 'identity' })
     await faces.setFaults({ ...onV2, kind: 'reset', apply: true })
     expect((await faces.post(adapter, batch)).status).toBe(504)
@@ -54,7 +54,7 @@ describe('a write that V2 serves', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two'])
   })
 
-  it('gets the single 200 of V2 again, and its records stay unknown, if its ids differ', async () => {
+  it('gets the single 200 of V2 again, and the records stay unknown, if the ids of header and body differ', async () => {
     const { faces, adapter } = await startRelayed()
     const { headers, body } = faces.batch([1], 'one')
     const batch = { headers: { 'Content-Type': 'multipart/mixed; boundary=another' }, body }
@@ -70,7 +70,7 @@ describe('a write that V2 serves', () => {
     await journal.close()
   })
 
-  it('is forwarded unchanged, and the journal stores nothing, if the codec cannot read its body', async () => {
+  it('is forwarded unchanged, and stays out of the journal, if the codec cannot read the body', async () => {
     const { faces, adapter } = await startRelayed()
     const reply = await faces.post(adapter, { headers: { 'Content-Type': 'text/plain' }, body: 'no batch' })
     expect(reply.status).toBeGreaterThanOrEqual(400)
@@ -83,7 +83,7 @@ describe('a write that V2 serves', () => {
     )
   })
 
-  it('is forwarded unrecorded, and logged, while the journal is slow, and its resend is recognised after the journal has stored the batch', async () => {
+  it('is forwarded unrecorded while the journal is slow, and a resend is recognised after the journal has stored the batch', async () => {
     const faces = await startTwoFaces()
     Object.assign(faces.served, { known: 'identity', stage: 'shadow' })
     let release = (): void => undefined
@@ -114,7 +114,7 @@ describe('a write that V2 serves', () => {
     ['canary', 503, []],
     ['legacy', 200, ['V2 1 one']],
   ] as const)(
-    'gets at stage %s the status %i if the adapter recognises it by its keys and the journal is unreachable',
+    'gets at stage %s the status %i if the journal is unreachable and resends are recognised by keys',
     async (stage, status, effects) => {
       const faces = await startTwoFaces()
       Object.assign(faces.served, { known: 'keys', stage })
@@ -131,7 +131,7 @@ describe('a write that V2 serves', () => {
     },
   )
 
-  it('is not sent after the lease under which it began was lost, even at stage shadow', async () => {
+  it('is not sent after the instance lost the lease under which the write began, even at shadow', async () => {
     const faces = await startTwoFaces()
     Object.assign(faces.served, { known: 'identity', stage: 'shadow' })
     const kept = await open(faces)

@@ -22,7 +22,7 @@ async function loseOnV3(faces: TwoFaces, adapter: Adapter, after: object[]): Pro
   faces.served.side = 'v2'
 }
 
-it('a write for V2 gets 503 if an older write of its key, lost on V3, cannot be read back in time, while other keys are served', async () => {
+it('a write for V2 gets 503 while an older write of the same key, lost on V3, cannot be read back', async () => {
   const faces = await startTwoFaces({ v3: { readBackAfterMs: [20, 100], budgetMs: 1_000 } })
   const adapter = await faces.start()
   await loseOnV3(faces, adapter, [deadV3, { ...unreadable, face: 'V2' }])
@@ -72,7 +72,7 @@ describe('a parked record that waits for V3', () => {
     expect(await faces.effects()).toEqual(['V2 1 newer'])
   })
 
-  it('is posted if there is no newer mark', async () => {
+  it('is posted if no newer mark of its key was written', async () => {
     const { faces, adapter, retry } = await parkOnV3()
     Object.assign(faces.served, { side: 'v2', stage: 'legacy', known: 'nothing' })
     expect(statusesOf(await faces.post(adapter, faces.batch([2], 'other')))).toEqual([201])

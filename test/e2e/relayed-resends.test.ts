@@ -33,7 +33,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     return faces
   }
 
-  it('gets V2’s whole reply byte for byte on every instance, while V2 gets the batch once', async () => {
+  it('gets V2’s whole reply byte for byte on every instance, and V2 gets the batch once', async () => {
     const faces = await start()
     const [adapter, other] = [await faces.start(), await faces.start()]
     const batch = faces.batch([1, 2], 'one')
@@ -51,14 +51,14 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     await journal.close()
   })
 
-  it('counts as a new batch if the client reused its ids for other bytes after the first reply', async () => {
+  it('counts as a new batch if the client has used the ids for other bytes since it got the first reply', async () => {
     const { faces, adapter } = await startRelayed(served)
     const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
     for (const batch of [one, two, one, one, two]) expect((await faces.post(adapter, batch)).status).toBe(200)
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two', 'V2 1 one', 'V2 1 two'])
   })
 
-  it('counts as a resend if the client disconnected before the reply and then used the ids for other bytes', async () => {
+  it('counts as a resend if the client disconnected before the reply and has used the ids for other bytes since', async () => {
     const { faces, adapter } = await startRelayed(served)
     const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
     await faces.setFaults({ kind: 'latency', ms: 1_500, face: 'V2', method: 'POST', count: 1 })
@@ -75,7 +75,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two'])
   })
 
-  it('is sent to V2 again if the reply was lost, and the journal stores the next complete reply', async () => {
+  it('is sent to V2 again if the reply was lost, and the journal then stores the complete reply', async () => {
     const { faces, adapter, batch } = await startRelayed(served)
     await faces.setFaults(lostOnV2)
     const lost = await faces.post(adapter, batch)
@@ -86,7 +86,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one'])
   })
 
-  it('waits for the first copy no longer than its budget, and is not sent', async () => {
+  it('gets 504, and is not sent, if the first copy is still in progress when the budget of the resend ends', async () => {
     const { faces, adapter, batch } = await startRelayed(served, { v3: { budgetMs: 300 } })
     await faces.setFaults({ kind: 'latency', ms: 2_000, face: 'V2', method: 'POST', count: 1 })
     const first = faces.post(adapter, batch)
@@ -101,7 +101,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     await journal.close()
   })
 
-  it('is sent to V2 when the journal cannot return V2’s reply', async () => {
+  it('is sent to V2 if the journal cannot return V2’s reply', async () => {
     const faces = await start()
     const kept = await openJournal({ url: faces.journal.url })
     const away = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'away')
@@ -113,7 +113,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one'])
   })
 
-  it('is sent only once more when several clients wait for a batch whose reply is lost', async () => {
+  it('is sent only once more if several clients wait for a batch whose reply is lost', async () => {
     const { faces, adapter, batch } = await startRelayed(served)
     await faces.setFaults([{ ...lostOnV2, kind: 'latency', ms: 300, apply: undefined }, lostOnV2])
     const replies = await Promise.all([1, 2, 3].map(() => faces.post(adapter, batch)))
@@ -121,7 +121,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one'])
   })
 
-  it('gets the stored reply with another token if V2 shows one of the marks to that token, and V2’s own error otherwise', async () => {
+  it('gets the stored reply for another token only if V2 shows one of the marks to that token', async () => {
     const { faces, adapter, batch } = await startRelayed(served)
     const first = await faces.post(adapter, batch)
     const refused = await postAs(adapter, batch, 'wrong')
@@ -131,7 +131,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     expect(seen(await faces.post(adapter, batch))).toEqual(seen(first))
   })
 
-  it('is not sent while V2 does not say whether its client may have the stored reply', async () => {
+  it('is not sent while V2 does not answer whether the client may have the stored reply', async () => {
     const faces = await start({ v3: { readBackAfterMs: [5, 10] } })
     const [adapter, other] = [await faces.start(), await faces.start()]
     const batch = faces.batch([1], 'one')
@@ -159,7 +159,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
   })
 })
 
-it('the adapter sends a batch at stage legacy to V2 each time that it arrives', async () => {
+it('the adapter sends every copy of a batch at stage legacy to V2', async () => {
   const faces = await startTwoFaces()
   const adapter = await faces.start()
   const batch = faces.batch([1], 'one')
@@ -198,7 +198,7 @@ const partsOf = (...statuses: readonly number[]): V2Reply => ({
 const whole = partsOf(201, 201)
 
 describe.each(['identity', 'keys'] as const)(
-  'a batch at stage shadow that the adapter recognises by its %s',
+  'a resend of a batch at stage shadow that the adapter recognises by its %s',
   (known) => {
     /** Sends each of a number of batches three times, and returns the replies to the client and how often V2 got each batch. */
     const sendThrice = async (names: readonly string[], replies: readonly V2Reply[]): Promise<unknown> => {
@@ -220,7 +220,7 @@ describe.each(['identity', 'keys'] as const)(
       return given
     }
 
-    it('is sent to V2 again after a reply that is not final', async () => {
+    it('is sent to V2 again if the first reply was not final', async () => {
       const rows: readonly (readonly [name: string, reply: V2Reply])[] = [
         ['a part with 503', partsOf(201, 503)],
         ['a part with 504', partsOf(201, 504)],
@@ -241,7 +241,7 @@ describe.each(['identity', 'keys'] as const)(
       )
     })
 
-    it('is answered from the journal after a reply that is final', async () => {
+    it('is answered from the journal if the first reply was final', async () => {
       const rows: readonly (readonly [name: string, reply: V2Reply])[] = [
         ['parts of which one is a 400', partsOf(201, 400)],
         ['one answer for all records', { text: '{"value":"done"}', type: 'application/json' }],

@@ -52,7 +52,7 @@ async function metricsOf({ url }: Adapter, name: string): Promise<string[]> {
 }
 
 describe('a reload of the configuration', () => {
-  it('applies new partners, keys, limits and quirks to requests that arrive from then on', async () => {
+  it('applies new partners, keys, limits and quirks to all later requests', async () => {
     const adapter = await start(await startUpstream(), {
       partners: [
         { id: 'a', match: keyOf('one') },
@@ -108,7 +108,7 @@ describe('a reload of the configuration', () => {
     ])
   })
 
-  it('fails no request under load, and each request gets the settings of a single revision', async () => {
+  it('fails no request under load, and serves each request with the settings of a single revision', async () => {
     const sandbox = await startSandbox()
     const revisions = ['flat', 'nested', 'flat'].map((layout, index) => ({
       partners: [
@@ -158,7 +158,7 @@ describe('a reload of the configuration', () => {
     expect(await register.written()).toEqual(register.learners)
   })
 
-  it('completes a request with the settings that were valid when the request began, even if a reload changes the settings', async () => {
+  it('completes a request with the settings that were valid when the request began', async () => {
     const { answer, release } = holdAnswers()
     const upstream = await startUpstream(answer)
     const adapter = await start(upstream, { partners: [{ id: 'a', match: keyOf('one') }] })
@@ -178,7 +178,7 @@ describe('a reload of the configuration', () => {
     await expect.poll(() => metricsOf(adapter, 'partner_requests')).toEqual([])
   })
 
-  it('keeps the history of the rate limit and the valid tokens', async () => {
+  it("keeps the rate limit's history and the valid tokens", async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.url === '/token'
         ? replyWith(200, { access_token: 't', expires_in: 3600, token_type: 'Bearer' })
@@ -210,7 +210,7 @@ describe('a reload of the configuration', () => {
   })
 })
 
-it('recovery of a batch whose partner is missing uses the settings of the partner after a reload has added the partner', async () => {
+it('recovery finishes a batch of a missing partner after a reload has added the partner, with the settings of that partner', async () => {
   const upstream = await startUpstream()
   const journal = journalFile({ encrypted: true })
   await leave(journal, { partner: 'later', payload: payloadOf(batchOf(flatRecords(2))), learners: [1, 2] })
@@ -283,7 +283,7 @@ describe('a reload of an invalid configuration', () => {
     expect((await postBatch(adapter, batchOf([flatRecord(1)]), showing('one'))).status).toBe(200)
   })
 
-  it('is rejected while the configuration would take open records away from their partner', async () => {
+  it('is rejected if the configuration would take open records away from their partner', async () => {
     const { answer, release } = holdAnswers()
     const upstream = await startUpstream(answer)
     const [a, b] = [

@@ -22,7 +22,7 @@ interface Advice {
   readonly figures: { readonly comparison: object }
 }
 
-it('rollout advises each step from shadow to v3, and v3 only after marks were read back on V2', async () => {
+it('rollout advises each step from shadow to v3 only after the necessary comparisons', async () => {
   const faces = await startFaces({ scale: 'school' })
   const { learners, events, codes } = faces.samples
   const journal = journalFile()

@@ -42,7 +42,7 @@ async function postAndLeave(
 }
 
 describe('the adapter, when it recognises a batch by its ids and its bytes', () => {
-  it('takes a resend for the same batch however its Content-Type is written', async () => {
+  it('takes the same bytes for a resend even if Content-Type is written differently', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const { headers, body } = batchOf(flatRecords(3), { batch: 'b1', boundary: 'b1' })
     const spellings = [
@@ -59,7 +59,7 @@ describe('the adapter, when it recognises a batch by its ids and its bytes', () 
     expect(new Set(replies.map(({ text }) => text)).size).toBe(1)
   })
 
-  it('takes the same bytes under another boundary for another batch', async () => {
+  it('takes the same bytes with another boundary for another batch', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const { body } = batchOf(flatRecords(1), { batch: 'b1' })
     for (const boundary of ['b1', 'B1'])
@@ -76,7 +76,7 @@ describe('the adapter, when it recognises a batch by its ids and its bytes', () 
     expect(minutesOf(upstream.seen)).toEqual(['1', '2'])
   })
 
-  it('recognises a batch if the client used its ids for another body before the first reply', async () => {
+  it('recognises the batch if the client used the ids for another body before the first reply', async () => {
     const { answer, release } = holdAnswers()
     const journal = journalFile()
     const { upstream, adapter } = await startWithV3(answer, { journal })
@@ -90,7 +90,7 @@ describe('the adapter, when it recognises a batch by its ids and its bytes', () 
     expect(minutesOf(upstream.seen)).toEqual(['1', '2'])
   })
 
-  it('takes the batch for a new batch, on any instance, if the client reuses the ids after it has the reply', async () => {
+  it('takes a batch for new, on any instance, if the client has reused the ids since it got the reply', async () => {
     const upstream = await startUpstream()
     const journal = journalFile()
     const first = await startAdapter(upstream.url, { journal })

@@ -10,7 +10,7 @@ import { startAdapter, startWithV3 } from '../support/start-adapter.ts'
 const drained = { listen: { port: 0, drainMs: 150 } }
 
 describe('closing the adapter', () => {
-  it('disconnects a client that never reads after drainMs, and reports how many clients it disconnected', async () => {
+  it('disconnects a client that never reads after drainMs, and reports the number of disconnected clients', async () => {
     const block = Buffer.alloc(1_000_000, 'x')
     const upstream = await startUpstream(async (_seen, response) => {
       while (!response.destroyed) if (!response.write(block)) await Promise.race([once(response, 'drain'), once(response, 'close')])
@@ -48,7 +48,7 @@ describe('closing the adapter', () => {
     ])
   })
 
-  it('does not wait if nothing is in progress', async () => {
+  it('does not wait if no request is in progress', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1', { listen: { port: 0, drainMs: 60_000 } })
     const idle = await RawClient.open(adapter.port)
     await adapter.app.close()

@@ -32,7 +32,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   })
   afterAll(() => postgres.close())
 
-  it('hold a step forward until each instance has finished its writes, name an unfinished instance, and hold new writes meanwhile', async () => {
+  it('delay a step forward until each instance has finished its writes, and name an unfinished instance', async () => {
     const faces = await startTwoFaces()
     await fetch(`${faces.v2Url}/_sandbox/faults`, {
       ...{ method: 'PUT', headers: { 'Content-Type': 'application/json' } },
@@ -70,7 +70,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     expect([recorded.get('a'), recorded.get('b')]).toEqual(['V3', 'V3'])
   })
 
-  it('start no write on the old side after a pause during which a step was committed', async () => {
+  it('begin no write on the old side after a pause during which a step was committed', async () => {
     const faces = await startTwoFaces()
     const url = await postgres.createDatabase()
     const { journal, partners } = stagedSettings(faces, url, 'shadow')
@@ -113,7 +113,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   })
 
   it.each(['shadow', 'v3'] as const)(
-    'refuse a write that was arriving at stage %s while its instance was paused and a step was committed',
+    'refuse a write that was arriving at stage %s while its instance paused and a step was committed',
     async (stage) => {
       const faces = await startTwoFaces()
       const url = await postgres.createDatabase()
@@ -160,7 +160,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     },
   )
 
-  it('serve stage legacy while the database is down, even after a restart if a file has the stages, and refuse writes at stage v3', async () => {
+  it('serve stage legacy while the database is down, and refuse writes at stage v3', async () => {
     const { server } = postgres
     if (server === undefined) return
     const faces = await startTwoFaces()

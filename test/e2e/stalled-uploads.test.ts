@@ -23,7 +23,7 @@ it.each([
   },
 )
 
-it('the adapter keeps a connection open if the upload ends in time after the answer', async () => {
+it('the adapter keeps the connection open if the upload ends in time after the answer', async () => {
   const v3 = await startRawUpstream((_request, response) => void response.end('{}'))
   const adapter = await startAdapter(v3.url, {}, overrides)
   const client = await RawClient.open(adapter.port, requestText('POST /nothing', 'Content-Length: 5\r\n'))
@@ -36,7 +36,7 @@ it.each([
   ['after a part of it was forwarded', 200_000, [504, 'ADP_OUTCOME_UNKNOWN']],
   ['before any of it was forwarded', 10, [400, 'The request is not valid HTTP.']],
 ] as const)(
-  'the adapter answers a write once if its body breaks off %s',
+  'the adapter answers a write exactly once if the body breaks off %s',
   async (_name, length, [status, text]) => {
     const v3 = await startRawUpstream((request) => request.on('error', () => undefined).resume())
     const adapter = await startAdapter(v3.url)

@@ -27,7 +27,7 @@ const linked: Answer = ({ url, headers }, response) => {
 }
 
 describe('an adapter with listen.tls', () => {
-  it('serves https under an https address, and its links and contexts are https', async () => {
+  it('serves https, and its links and contexts have the scheme https', async () => {
     const upstream = await startUpstream(linked)
     const adapter = await startAdapter(upstream.url, { listen })
     expect(adapter.url).toMatch(/^https:/)
@@ -39,7 +39,7 @@ describe('an adapter with listen.tls', () => {
     })
   })
 
-  it('uses the certificate of a reload for new connections, and its metric has the new date', async () => {
+  it('uses the certificate of a reload for new connections, and shows the new expiry date as a metric', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url, { listen })
     const expiry = async (certificate: typeof own): Promise<number> => {
@@ -60,7 +60,7 @@ describe('an adapter with listen.tls', () => {
     expect(await kept.untilClosed()).toMatch(/^HTTP\/1\.1 200 [^]*HTTP\/1\.1 200 /)
   })
 
-  it('needs a restart to begin or end to use TLS', async () => {
+  it('needs a restart to turn TLS on or off', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(upstream.url, { listen })
     const changed = adapterConfig(upstream.url, { listen: { port: 0 } })
@@ -101,7 +101,7 @@ describe('an adapter with listen.tls', () => {
     expect(await slow.untilClosed()).toMatch(/^HTTP\/1\.1 408 [^]*"code":"ADP_SLOW_CLIENT"/)
   })
 
-  it('cuts off a client that reads too slowly, and lets a steady reader go on', async () => {
+  it('cuts off a client that reads too slowly, but not a client that reads steadily', async () => {
     const page = Buffer.alloc(30_000_000, 'x')
     const upstream = await startUpstream((_seen, response) => void response.writeHead(200).end(page))
     const pace = { slowClients: { replyMs: 1_000, minBytesPerSecond: 1_000 } }

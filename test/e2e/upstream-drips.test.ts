@@ -29,7 +29,7 @@ it.each(ways)(
   },
 )
 
-it('a V2 read ends when its budget ends, however slowly V3 drips its answer', async () => {
+it('a V2 read ends when its budget ends, even if V3 sends its answer byte by byte', async () => {
   const body = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n'
   const url = await startDripping(body, '1\r\n \r\n')
   const adapter = await startAdapter(url, onePartner({ v3: { budgetMs: 400 } }))

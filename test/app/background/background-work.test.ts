@@ -198,7 +198,7 @@ describe('comparison in a background thread', () => {
     expect(compared.map(({ records }) => records)).toEqual([[], []])
   })
 
-  it('counts a skipped check as missed, and stores the counts for compare learn', async () => {
+  it('stores the counts of compared, skipped and missed exchanges for `compare learn`', async () => {
     const { comparison, threads, counts, kept, read } = run()
     comparison.offer(read())
     comparison.offer(read())
@@ -232,7 +232,7 @@ describe('comparison in a background thread', () => {
     expect(threads[0]?.got.at(-1)).toEqual(['use', packConfig(config)])
   })
 
-  it('reports an error of an observer without failing the exchange', async () => {
+  it('reports an error of an observer, and the exchange still succeeds', async () => {
     const { comparison, threads, errors, read, observe } = run()
     observe(() => {
       throw new TypeError('observer')
@@ -298,7 +298,7 @@ describe('comparison in a background thread', () => {
     expect(posted()).toBe(3)
   })
 
-  it('makes no call to a service for five minutes after its 429, even from the next thread', async () => {
+  it('makes no call to a service for five minutes after a 429 of the service, even after a new thread has started', async () => {
     const { comparison, clock, threads, read, partner } = run()
     const client = { ...read().client, partner: 'acme' }
     comparison.offer(read())
@@ -315,7 +315,7 @@ describe('comparison in a background thread', () => {
     expect(await ask('v2')).toBeUndefined()
   })
 
-  it('waits at most ten seconds for the checks of the thread when it closes', async () => {
+  it('waits at most ten seconds for unfinished checks when the adapter closes', async () => {
     const first = run()
     first.comparison.offer(first.read())
     const closing = first.background.close()

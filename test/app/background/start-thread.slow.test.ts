@@ -79,7 +79,7 @@ describe('the thread of background work', () => {
     },
   )
 
-  it('reports the error that ended it, and rejects the calls that it did not answer', async () => {
+  it('reports the error that ended the thread, and rejects the unanswered calls', async () => {
     const ended = Promise.withResolvers<unknown>()
     const thread = startBackground(startOf({ config: { packed: null } }), noCalls, ended.resolve)
     await expect(thread.call('wrote', 'acme', ['key'])).rejects.toMatchObject({ code: 'ADP_INTERNAL' })

@@ -158,7 +158,7 @@ test(
   },
 )
 
-test('a reload of an invalid file logs the faults and changes nothing, and repeated signals apply the last file', async () => {
+test('serve --workers logs the faults of an invalid file and changes nothing, and applies the last file after repeated signals', async () => {
   const sandbox = await startSandbox()
   const served = await serve(sandbox.url, ['--workers', '2'])
   await served.write(2, { limits: { maxPart: 1 }, listen: { port: 'hush' } })

@@ -90,7 +90,7 @@ async function expectNoneOutlives(cli: RunningCli): Promise<void> {
   await expect.poll(() => [one, other].map(isThere), patient).toEqual([false, false])
 }
 
-test('two workers apply a batch once and send the same reply if both receive the batch, and end with their parent process', async () => {
+test('two workers apply a batch once and send the same reply if both receive the batch', async () => {
   const sandbox = await startSandbox()
   const { cli, url } = await startTwo(sandbox)
   const connections = await connectBoth(cli, url)
@@ -134,7 +134,7 @@ test('a killed worker is replaced, and the other worker finishes the records of 
   await cli.logged({ msg: 'started', worker: 3 })
 })
 
-test('serve --workers finishes a batch in either worker on SIGTERM', async () => {
+test('either worker finishes its batch before serve --workers ends on SIGTERM', async () => {
   const sandbox = await startSandbox()
   const { cli, url } = await startTwo(sandbox)
   const [{ client }] = await connectBoth(cli, url)
@@ -148,7 +148,7 @@ test('serve --workers finishes a batch in either worker on SIGTERM', async () =>
   for (const worker of [1, 2]) await cli.logged({ msg: 'stopped', worker })
 })
 
-test('serve --workers reports a missing key or a port in use once, and leaves no worker process', async () => {
+test('serve --workers reports a missing key or a port in use a single time, and leaves no worker process behind', async () => {
   const { port, url } = await startSandbox()
   const journal = `sqlite:${join(await makeFolder(), 'journal.db')}`
   const { status, stderr } = await runCli(

@@ -82,7 +82,7 @@ describe('compareMark', () => {
     },
   )
 
-  it('reports times as different if they differ by one unit of their precision', () => {
+  it('reports times that differ by one unit of their precision as different', () => {
     const at = (fraction: string): unknown => toRow({ RecordedOn: `2026-03-02T09:05:11.${fraction}Z` })
     expect(compareMark(at('1234567'), at('1234568')).verdict).toBe('differs')
     expect(compareMark(at('123'), at('124')).verdict).toBe('differs')

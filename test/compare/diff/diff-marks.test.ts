@@ -10,7 +10,7 @@ const zero = '00000000-0000-0000-0000-000000000000'
 const rows = (...indexes: number[]): Record<string, unknown>[] => indexes.map((index) => markRow(index))
 
 describe('comparePair for marks', () => {
-  it('aligns marks by id, whatever their order', () => {
+  it('aligns marks by id, in any order of the rows', () => {
     const v3 = [markRow(9), ...rows(1, 2, 3)]
     expect(outline(diffMarks(rows(1, 2, 3), v3))).toEqual(['same', 'same', 'same', 'onlyV3'])
     expect(outline(diffMarks(v3, rows(1, 2, 3)))).toEqual(['onlyV2', 'same', 'same', 'same'])
@@ -30,7 +30,7 @@ describe('comparePair for marks', () => {
     expect(outline(diffMarks([markRow(1, { ExternalID })], [markRow(1, { ExternalID })]))).toEqual(['same'])
   })
 
-  it('aligns marks by id even if learner or session differ', () => {
+  it('aligns marks by id even if the learner or the session differs', () => {
     const v3 = [markRow(1, { Learner: guid(0xc, 2), AttendableEvent: guid(0xd, 2) }), markRow(3)]
     expect(outline(diffMarks(rows(1, 3), v3))).toEqual([
       'differs, Learner value guid guid, AttendableEvent value guid guid',
@@ -51,14 +51,14 @@ describe('comparePair for marks', () => {
     ])
   })
 
-  it('reports a second mark of a learner and session with its own id as a record that exists on one side only', () => {
+  it('reports a second mark of a learner and session, with another id, as a record that exists on one side only', () => {
     const doubled = [markRow(1), markRow(1, { ExternalID: guid(0xf, 1) })]
     expect(outline(diffMarks(rows(1), doubled))).toEqual(['same', 'onlyV3'])
     const others = doubled.map((row, index) => ({ ...row, ExternalID: guid(0xf, index + 5) }))
     expect(outline(diffMarks(rows(1), others))).toEqual(['differs, ExternalID value guid guid', 'onlyV3'])
   })
 
-  it('aligns several marks of one learner and session by their content first', () => {
+  it('aligns marks of the same learner and session by their content first', () => {
     const of = (ids: number, minutes: readonly number[]): Record<string, unknown>[] =>
       minutes.map((MinutesLate, at) => markRow(1, { ExternalID: guid(ids, at), MinutesLate }))
     const found = outline(diffMarks(of(1, [3, 7, 9]), of(2, [9, 3]), { order: 'free' }))
@@ -83,7 +83,7 @@ describe('comparePair for marks', () => {
     expect(outline(diffMarks(nameless, rows(1)))).toEqual(['onlyV3', ...nameless.map(() => 'unknown')])
   })
 
-  it('reports the rows that moved if the order of the rows matters', () => {
+  it('reports the rows that moved if the order of rows matters', () => {
     const v2 = rows(1, 2, 3, 4, 5)
     const v3 = rows(1, 5, 2, 3, 4)
     const moved = 'equivalent, order-unasked (row)'

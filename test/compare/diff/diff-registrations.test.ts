@@ -72,7 +72,7 @@ describe('comparePair for registrations', () => {
     expect(found(registration(1), withEnrolments(change))).toEqual([`differs, ${expected}`])
   })
 
-  it('reports an unknown member name once, however deep and often it occurs', () => {
+  it('reports an unknown member name once, even if it occurs deeply and often', () => {
     const of = (value: number): Document =>
       registration(1, { Ada: { Byron: { born: value } }, Bob: { Byron: { born: value } } })
     expect(found(of(1), of(2))).toEqual(['differs, (other) value number:1-5 number:1-5'])

@@ -65,7 +65,7 @@ describe('createOwnRules', () => {
     expect([found.verdict, found.expiredRules]).toEqual([verdict, expiredRules])
   })
 
-  it('prefers an active rule to an expired rule', () => {
+  it('applies an active rule rather than an expired rule if both match', () => {
     const when = { v2Class: 'null' }
     const both = [{ ...rule('Comment', when, '2020-01-01'), name: 'old' }, rule('Comment', when)]
     const found = compareMark(markRow(1), markRow(1, { Comment: '' }), {

@@ -97,7 +97,7 @@ describe('comparePair for random rows', () => {
     )
   })
 
-  it('returns mirrored verdicts for swapped sides', () => {
+  it('returns mirrored verdicts if the two sides are swapped', () => {
     const mirror: Readonly<Record<string, string>> = { onlyV2: 'onlyV3', onlyV3: 'onlyV2' }
     fc.assert(
       fc.property(wildRows, wildRows, (v2, v3) => {

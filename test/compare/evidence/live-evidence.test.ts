@@ -135,7 +135,7 @@ describe('the evidence of live comparison', () => {
     expect(kept?.periods).toEqual([{ pairs: 3, differing: 1, schools: [[3], [], [], [], []] }])
   })
 
-  it('groups differences by the day of the comparison, so that a fixed cause is visible on the next day', async () => {
+  it('groups differences by the day of the comparison, so that the effect of a repair shows on the next day', async () => {
     const { live, store, database } = await run()
     for (const record of [differing, differing, {}]) {
       live.compared(exchangeOf([recordOf('ann', { ...record, day: '2026-10-30' }), recordOf('ben')]))
@@ -161,7 +161,7 @@ describe('the evidence of live comparison', () => {
     ])
   })
 
-  it('uses the same fingerprint for an attendance code in upper and in lower case', async () => {
+  it('gives an attendance code the same fingerprint in upper and in lower case', async () => {
     const { live, figures } = await run()
     const code = 'ABCDEF00-0000-4000-8000-00000000000B'
     live.compared(exchangeOf([recordOf('ann', { code: code.toLowerCase() }), recordOf('ben', { code: '' })]))
@@ -170,7 +170,7 @@ describe('the evidence of live comparison', () => {
     expect(codeFingerprint('00000000-0000-0000-0000-000000000000')).toBeUndefined()
   })
 
-  it('counts a learner-day once even if a client repeats the record ten thousand times', async () => {
+  it('counts a learner and day once even if a client repeats the record ten thousand times', async () => {
     const { live, clock, figures } = await run()
     for (let batch = 0; batch < 50; batch += 1)
       live.compared(
@@ -200,7 +200,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ sampled: 1, pairs: 2, comparedShare: 1 })
   })
 
-  it('counts a difference even if the record has no learner or no day', async () => {
+  it('counts a difference even if the record names no learner or no day', async () => {
     const { live, figures } = await run()
     const unnamed = recordOf('ann', { ...differing, learner: undefined })
     const undated = recordOf('ben', { ...differing, day: undefined })
@@ -209,7 +209,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ pairs: 1, differing: 2 })
   })
 
-  it('computes the compared share from the check of replies only, however many reads were compared', async () => {
+  it('computes the compared share only from the comparisons of replies, and not from compared reads', async () => {
     const { live, figures } = await run()
     for (let time = 0; time < 50; time += 1)
       live.compared(exchangeOf([recordOf('eve')], { kind: 'readFilter', check: 'answers' }))
@@ -219,7 +219,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ sampled: 2, comparedShare: 0.5 })
   })
 
-  it('counts a record that V2 refused as unchecked, and not as compared or missed', async () => {
+  it('counts a record that V2 refused as unchecked rather than as compared or missed', async () => {
     const { live, store, figures } = await run()
     const refused = recordOf('ben', { verdict: 'unchecked', code: 'X' })
     live.compared(exchangeOf([recordOf('ann'), refused]))
@@ -242,7 +242,7 @@ describe('the evidence of live comparison', () => {
     expect(toTrend(counted)).toEqual([{ day: '2026-11-02', compared: 5, differing: 0 }])
   })
 
-  it('does not count the codes and learner-days of a batch whose reply shows no outcomes', async () => {
+  it('does not count the codes, learners and days of a batch whose reply shows no outcomes', async () => {
     const { live, figures } = await run()
     const equivalences = [{ rule: 'no-outcome-shown', path: 'part' }]
     const hidden = recordOf('ann', { verdict: 'equivalent', equivalences, traits: ['late'], day: undefined })
@@ -251,7 +251,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ codes: [], traits: [], days: 0, pairs: 0 })
   })
 
-  it('counts at most a fifth of the learner-days from one school', async () => {
+  it('counts at most a fifth of all pairs of learner and day from one school', async () => {
     const { live, figures } = await run()
     const school = (unit: string, learners: number): ComparedExchange =>
       exchangeOf(
@@ -264,7 +264,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ pairs: 2_000, countedPairs: 25, schools: 6 })
   })
 
-  it('counts an exchange as not compared if the journal could not store its result, and reports a failing journal once', async () => {
+  it('counts an exchange as not compared if the journal did not store the result, and reports the failing journal once', async () => {
     const { live, clock, failures, kept, figures, break: broken } = await run()
     broken(true)
     for (let time = 0; time < 3; time += 1) {

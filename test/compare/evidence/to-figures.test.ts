@@ -13,7 +13,7 @@ describe('upperBound', () => {
     [0, 59, 0.0495097],
     [1, 100, 0.0465605],
     [10, 100, 0.1637154],
-  ])('equals $2 for %s differences in %s trials', (differing, trials, bound) => {
+  ])('equals $2 for %s differences in %s trials at a confidence of 95 %%', (differing, trials, bound) => {
     expect(upperBound(differing, trials, 0.95)).toBeCloseTo(bound, 5)
   })
 
@@ -45,16 +45,16 @@ describe('upperBound', () => {
     },
   )
 
-  it('equals the closed form if nothing differs', () => {
+  it('equals 1 - 0.05^(1/trials) if no trial differs', () => {
     for (const trials of [1, 7, 598, 12_345, 50_000])
       expect(upperBound(0, trials, 0.95)).toBeCloseTo(1 - 0.05 ** (1 / trials), 10)
   })
 
-  it('is 1 if there are no trials, or if as many trials or more differ', () => {
+  it('is 1 if there are no trials, or if all trials differ', () => {
     expect([upperBound(0, 0, 0.95), upperBound(5, 5, 0.95), upperBound(9, 5, 0.95)]).toEqual([1, 1, 1])
   })
 
-  it('is the share at which so few differences have the probability 1 - confidence', () => {
+  it('is the share of differences at which so few differences occur with the probability 1 - confidence', () => {
     // The exact probability of at most x. At the bound it is 1 - confidence.
     const atMost = (x: number, n: number, p: number): number => {
       let term = (1 - p) ** n
@@ -85,7 +85,7 @@ describe('upperBound', () => {
     [1, 0.005, 947],
     [0, 0.01, 299],
     [0, 0.05, 59],
-  ])('is below $1 for %s differences from $2 trials on', (differing, limit, trials) => {
+  ])('with %s differences, falls below $1 at $2 trials', (differing, limit, trials) => {
     expect(neededTrials(differing, limit, 0.95)).toBe(trials)
     expect(upperBound(differing, trials, 0.95)).toBeLessThan(limit)
     expect(upperBound(differing, trials - 1, 0.95)).toBeGreaterThanOrEqual(limit)
@@ -99,7 +99,7 @@ describe('cappedSum', () => {
     ['one school that is 99 % of the traffic', [9_900, 20, 20, 20, 20, 20], 125],
     ['one small school', [100, 100, 100, 100, 10], 50],
     ['no school', [], 0],
-  ])('counts $2 pairs for %s', (_, pairs, counted) => {
+  ])('with a cap of a fifth for each school, counts $2 pairs of %s', (_, pairs, counted) => {
     expect(cappedSum(pairs, 0.2)).toBe(counted)
   })
 
@@ -107,7 +107,7 @@ describe('cappedSum', () => {
     expect(cappedSum([7, 3], 1)).toBe(10)
   })
 
-  it('returns the largest number of pairs that respects the cap', () => {
+  it('returns the largest number of pairs of which no school has more than the cap', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 1_000 }), { maxLength: 40 }),

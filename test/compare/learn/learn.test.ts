@@ -103,7 +103,7 @@ describe('compare learn', () => {
     expect(changes([exchangeWith(face)])).toEqual(expected)
   })
 
-  it('states that generic clients need layout: auto if V2 sent flat replies to generic clients', () => {
+  it('states that generic clients need layout: auto if V2 sent flat replies to such clients', () => {
     const patchOf = (settings: typeof defaults): string =>
       formatPatch('acme', propose(learn([exchangeWith({ isGeneric: true })]), settings))
     expect(patchOf(defaults)).toMatch(/# layout: flat \w+: 1 × flat replies to generic clients; .* need auto/)
@@ -116,7 +116,7 @@ describe('compare learn', () => {
     expect(changes(both, { ...defaults, layout: 'auto' })).toEqual({})
   })
 
-  it('proposes nothing and reports a contradiction if V2 sends replies in different forms', () => {
+  it('proposes nothing, and reports the contradiction, if V2 sends replies in different forms to the same kind of client', () => {
     const both = [exchangeWith(), exchangeWith({ layout: 'nested', envelope: true })]
     expect(changes(both)).toEqual({})
     expect(results(both)).toMatchObject({ layout: 'contradictory', 'quirks.dataEnvelope': 'contradictory' })
@@ -131,7 +131,7 @@ describe('compare learn', () => {
     expect(new Set(Object.values(results([refused])))).toEqual(new Set(['none']))
   })
 
-  it('proposes quirks.mismatch: post if V2 answers a batch with mismatched ids with parts, and nothing if its reply is empty', () => {
+  it('proposes quirks.mismatch: post only if V2 answers a batch with mismatched ids with parts', () => {
     const exchange = exchangeWith()
     const otherIds = `multipart/mixed; boundary=batch_${randomUUID()}`
     const request = { ...exchange.request, fields: ['Content-Type', otherIds] }
@@ -151,7 +151,7 @@ describe('compare learn', () => {
     expect(results([empty])).toMatchObject({ layout: 'none' })
   })
 
-  it('formats a patch with the counts behind each line', () => {
+  it('formats a patch that shows the counts behind each line', () => {
     const exchanges = Array.from({ length: 3 }, () => exchangeWith({ layout: 'nested', msgtype: true }))
     const text = formatPatch('acme', propose(learn(exchanges), defaults))
     expect(text.split('\n').slice(0, 6)).toEqual([

@@ -85,7 +85,7 @@ async function judge(write: WireWrite, shown: Readonly<Record<number, object | '
 describe('the comparison of a reply of V2 with the marks of V3', () => {
   const context = 'equivalent, context-address part/@odata.context'
 
-  it('finds only the context address to differ if V3 shows the mark of the reply', async () => {
+  it('finds no difference but the context address if V3 shows the mark of the reply', async () => {
     expect(await judge(written([flatRecord(1)], [accepted(1)]), { 1: markOf(1) })).toEqual([context])
   })
 
@@ -102,17 +102,17 @@ describe('the comparison of a reply of V2 with the marks of V3', () => {
     expect(await judge(write, { 1: markOf(1, { ...sent, ...shown }) })).toEqual([expect.stringContaining(expected)])
   }) // prettier-ignore
 
-  it('returns "onlyV2" if V3 does not show the mark, and "unknown" if the mark could not be read', async () => {
+  it('returns "onlyV2" if V3 does not show the mark, and "unknown" if V3 could not be read', async () => {
     const write = written([flatRecord(1), flatRecord(2)], [accepted(1), accepted(2)])
     expect(await judge(write, { 1: 'missing', 2: 'unknown' })).toEqual(['onlyV2', 'unknown'])
   })
 
-  it('leaves out a record whose mark was not looked up', async () => {
+  it('leaves out a record whose mark was not read from V3', async () => {
     const write = written([flatRecord(1), flatRecord(2)], [accepted(1), accepted(2)])
     expect(await judge(write, { 2: markOf(2) })).toEqual([context])
   })
 
-  it('compares the mark with the sent record if the client asked for a reply without a record', async () => {
+  it('compares the mark with the sent record if the client asked for a reply without content', async () => {
     const minimal = ['Prefer: return=minimal']
     const write = written([flatRecord(1, { Comment: 'bus' })], [{ status: 204 }], minimal)
     expect(await judge(write, { 1: markOf(1, { Comment: 'bus' }) })).toEqual(['same'])
@@ -125,7 +125,7 @@ describe('the comparison of a reply of V2 with the marks of V3', () => {
 describe('the comparison of a record that V2 or the adapter refuses', () => {
   const broken = flatRecord(1, { Learner: 'no guid' })
 
-  it('returns "unchecked" if V2 refused the record and the adapter would have posted the record', async () => {
+  it('returns "unchecked" if V2 refused the record but the adapter would have posted the record', async () => {
     const write = written([flatRecord(1), flatRecord(2)], [refused('ATT_VAL_3'), accepted(2)])
     expect(await judge(write, { 2: markOf(2) })).toEqual([
       'unchecked',
@@ -138,7 +138,7 @@ describe('the comparison of a record that V2 or the adapter refuses', () => {
     expect(await judge(written([flatRecord(1)], [{ status, body: [] }]), {})).toEqual(['unknown'])
   }) // prettier-ignore
 
-  it('reports different statuses if V2 accepted the record and the adapter would refuse the record', async () => {
+  it('reports different statuses if V2 accepted the record but the adapter would refuse the record', async () => {
     expect(await judge(written([broken], [accepted(1)]), {})).toEqual([
       expect.stringMatching(/^differs, part\/status value status:201 status:400/),
     ])

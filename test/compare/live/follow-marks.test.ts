@@ -90,7 +90,7 @@ async function follow(
 describe('followMarks', () => {
   const [ann, ben, cas] = [markOf('ann'), markOf('ben'), markOf('cas', 'e2')]
 
-  it('waits for a late mark, and reports a mark as missing or different only after the replication window', async () => {
+  it('waits for a late mark until the replication window ends before it reports the mark as missing or different', async () => {
     const { verdicts, result, askedMs } = await follow([ann, ben], [shows(), shows(ann), shows(late(ben))])
     expect(verdicts).toEqual({ ann: 'same', ben: 'differs' })
     expect(result).toMatchObject({ delaysMs: [500], skipped: undefined })
@@ -98,7 +98,7 @@ describe('followMarks', () => {
     expect((await follow([ann], [shows()])).verdicts).toEqual({ ann: 'onlyV2' })
   })
 
-  it('reports marks as unknown if no call is free at the end of the replication window', async () => {
+  it('reports marks as unknown if no further call is allowed at the end of the replication window', async () => {
     for (const reason of ['silence', 'pace'] as const) {
       const { verdicts, result } = await follow([ann, ben], [shows(late(ann)), { kind: 'unsent', reason }])
       expect(verdicts).toEqual({ ann: 'unknown', ben: 'unknown' })
@@ -119,13 +119,13 @@ describe('followMarks', () => {
     expect(askedMs).toEqual([0, 500])
   })
 
-  it('reports a mark as unknown if only marks of other events could be read at the end', async () => {
+  it('reports a mark as unknown if the last read of its event fails, even if another event could be read', async () => {
     // Two events take two calls in each of four rounds.
     const answers = [...Array.from({ length: 7 }, () => shows()), silence]
     expect((await follow([ann, cas], answers)).verdicts).toEqual({ ann: 'onlyV2', cas: 'unknown' })
   })
 
-  it('reads once more after the replication window if the last call began before its end', async () => {
+  it('reads once more after the replication window if the last read began before the window ended', async () => {
     const { verdicts, askedMs } = await follow([ann], [shows(), shows(ann)], { callMs: 4_000 })
     expect(verdicts).toEqual({ ann: 'same' })
     expect(askedMs).toEqual([0, 4_000])
@@ -168,7 +168,7 @@ describe('followMarks, if another instance wrote a newer mark', () => {
     expect(result.skipped).toBeUndefined()
   }) // prettier-ignore
 
-  it('reports a difference if the reply has no record from which a newer mark could be recognised', async () => {
+  it('reports a difference if the reply shows no record by which a newer mark could be recognised', async () => {
     const bare = markOf('ann')
     const { verdicts, askedServing } = await follow([bare], [shows(corrected)], {
       serving: [shows(corrected)],

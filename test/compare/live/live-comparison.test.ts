@@ -40,12 +40,12 @@ function createEngine(v3: () => Promise<{ readonly kind: 'unsent'; readonly reas
   })
 }
 
-it('live comparison skips the check of a write if no call to V3 is free', async () => {
+it('live comparison skips the check of a write if the rate limit allows no call to V3', async () => {
   const engine = createEngine(() => Promise.resolve({ kind: 'unsent', reason: 'pace' }))
   expect(await engine.compare(written(10), 0, () => undefined)).toEqual({ kind: 'skipped', reason: 'pace' })
 })
 
-it('live comparison drops the check of a write if the replies under comparison would use too much memory', async () => {
+it('live comparison drops the check of a write if the replies that are being compared use too much memory', async () => {
   const engine = createEngine(() => never)
   const compare = () => engine.compare(written(1_000_000), 0, () => undefined)
   for (let count = 0; count < 4; count += 1) void compare()

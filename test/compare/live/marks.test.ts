@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { createLatestMarks } from '../../../src/compare/live/marks.ts'
 
-it('createLatestMarks recognises corrections and superseded marks by partner and key', () => {
+it('createLatestMarks finds by partner and key whether a mark is a correction or was superseded', () => {
   const latest = createLatestMarks()
   const [first, unknown] = latest.placesOf('acme', ['a', undefined])
   expect([first?.isCorrection, first?.isSuperseded()]).toEqual([false, false])
@@ -15,7 +15,7 @@ it('createLatestMarks recognises corrections and superseded marks by partner and
   expect([third?.isCorrection, third?.isSuperseded()]).toEqual([true, false])
 })
 
-it('createLatestMarks stores the latest marks of all partners and evicts the oldest marks', () => {
+it('createLatestMarks evicts the oldest marks of all partners first', () => {
   const latest = createLatestMarks()
   const keys = Array.from({ length: 50_000 }, (_, index) => String(index))
   latest.recordWrites('acme', keys)

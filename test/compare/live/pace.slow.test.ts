@@ -39,7 +39,7 @@ describe.each([
     return [await open(), await open()]
   }
 
-  it('allows both instances together a fifth of the calls per second of the partner', async ({ skip }) => {
+  it("allows both instances together a fifth of the partner's calls per second", async ({ skip }) => {
     const instances = await start()
     if (instances === undefined) return skip()
     const left: number[] = []
@@ -77,7 +77,7 @@ describe.each([
   })
 })
 
-it('createPace allows no call before the journal of the instance is open', async () => {
+it('createPace allows no call before the instance has opened its journal', async () => {
   const stop = new AbortController()
   onTestFinished(() => stop.abort())
   const journal = await openJournal({ url: `sqlite:${await makeFolder()}/journal.db` })

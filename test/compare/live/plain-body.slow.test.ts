@@ -27,7 +27,7 @@ describe('plainBody', () => {
     ['br', brotliCompressSync],
   ]
   it.each(encodings)(
-    'decodes a body with the encoding %s up to the size that sizeOfReply returned',
+    'decodes a body with the encoding %s if the decoded size does not exceed sizeOfReply',
     async (encoding, encode) => {
       const reply = replyOf(encoding, encode(text))
       expect(await plainBody(reply)).toEqual(text)
@@ -40,7 +40,7 @@ describe('plainBody', () => {
     },
   )
 
-  it('adds the length in the trailer of a gzip body to its size, and returns "tooLarge" if the body decompresses to more', async () => {
+  it('returns "tooLarge" for a gzip body that decompresses to more than its trailer announces', async () => {
     const body = gzipSync(text)
     expect(sizeOfReply(replyOf('gzip', body))).toBe(body.length + text.length)
     const short = Buffer.from(body)
@@ -49,7 +49,7 @@ describe('plainBody', () => {
     expect(await plainBody(replyOf('gzip', short))).toBe('tooLarge')
   })
 
-  it('returns "encoding" for bytes that do not match their encoding', async () => {
+  it('returns "encoding" for bytes that do not match their content encoding', async () => {
     for (const encoding of ['gzip', 'deflate', 'br', 'zstd']) {
       expect(await plainBody(replyOf(encoding, Buffer.from('plain')))).toBe('encoding')
       expect(await plainBody(replyOf(encoding, Buffer.alloc(0)))).toBe('encoding')

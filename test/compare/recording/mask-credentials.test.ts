@@ -51,23 +51,26 @@ describe('maskExchange for the headers of a part', () => {
     'Accept: a;subscription-key=secret',
     'Content-Type: application/json;\r\n x="secret"',
   ]
-  it.each(fold)('masks a credential in the header lines %j, in a MIME head and in an HTTP head', (lines) => {
-    for (const [mime, http] of [
-      [`${lines}\r\n`, ''],
-      ['', `${lines}\r\n`],
-    ]) {
-      const body = `--b\r\nContent-Type: application/http\r\n${mime}\r\nPOST /x HTTP/1.1\r\n${http}Prefer: return=minimal\r\n\r\n{"a":1}\r\n--b--\r\n`
-      const fields = ['Content-Type', 'multipart/mixed; boundary=b']
-      const exchange = markedExchange({})
-      const { request } = maskExchange({
-        ...exchange,
-        request: { ...exchange.request, fields, body: Buffer.from(body) },
-      })
-      expect(request.body.toString()).not.toContain('secret')
-      expect(request.body.toString().length).toBe(body.length)
-      expect(request.body.toString()).toContain('Prefer: return=minimal\r\n\r\n{"a":1}\r\n--b--')
-    }
-  })
+  it.each(fold)(
+    'masks a credential in the header lines %j, both in a MIME head and in an HTTP head',
+    (lines) => {
+      for (const [mime, http] of [
+        [`${lines}\r\n`, ''],
+        ['', `${lines}\r\n`],
+      ]) {
+        const body = `--b\r\nContent-Type: application/http\r\n${mime}\r\nPOST /x HTTP/1.1\r\n${http}Prefer: return=minimal\r\n\r\n{"a":1}\r\n--b--\r\n`
+        const fields = ['Content-Type', 'multipart/mixed; boundary=b']
+        const exchange = markedExchange({})
+        const { request } = maskExchange({
+          ...exchange,
+          request: { ...exchange.request, fields, body: Buffer.from(body) },
+        })
+        expect(request.body.toString()).not.toContain('secret')
+        expect(request.body.toString().length).toBe(body.length)
+        expect(request.body.toString()).toContain('Prefer: return=minimal\r\n\r\n{"a":1}\r\n--b--')
+      }
+    },
+  )
 })
 
 describe('maskTokens for links in a text', () => {
@@ -179,7 +182,7 @@ describe('maskExchange for a multipart body', () => {
     ['content that is not JSON', ['--b', '', 'POST /a HTTP/1.1', '', 'GET /c HTTP/1.1', '', 'x', '--b', 'X-Key: SECRET', '', '--b--']],
     ['targets with spaces', ['--b', '', 'POST /My School/a?key=SECRET SECRET HTTP/1.1', 'X-Key: SECRET', '', '{}', '--b--']],
     ['empty content', ['--b', '', 'POST /a HTTP/1.1', '', '--b', 'X-Key: SECRET', '', 'POST /b HTTP/1.1', '', '{}', '--b--']],
-  ])('masks the credentials after %s', (_name, lines) => {
+  ])('masks the credentials that follow %s', (_name, lines) => {
     const text = lines.join('\r\n')
     const shown = masked(text)
     expect(shown.length).toBe(text.length)

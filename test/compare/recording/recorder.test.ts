@@ -78,7 +78,7 @@ it('readRecording opens recordings only with their key, and refuses files that w
   await rejects(one, key, 'ADP_USAGE', /request\.http\.sealed cannot be read/)
 })
 
-it('the recorder creates folders that only their owner can read, with names without ids, and deletes unfinished drafts', async () => {
+it('the recorder creates folders that only their owner can read, and whose names contain no ids', async () => {
   const folder = await makeFolder()
   const draft = join(folder, '.draft-07')
   await mkdir(draft, { recursive: true })
@@ -94,7 +94,7 @@ it('the recorder creates folders that only their owner can read, with names with
   expect(modes).toEqual(['700', '600', '600', '600'])
 })
 
-it('the recorder skips an exchange above 4 MiB, and an exchange without a readable body', async () => {
+it('the recorder skips exchanges above 4 MiB and exchanges whose body cannot be read', async () => {
   const folder = await makeFolder()
   const { reply } = markedExchange()
   const encoded = [...reply.fields, 'Content-Encoding', 'zstd']
@@ -119,7 +119,7 @@ it('the recorder drops an exchange if its queue is full', async () => {
   expect(await end()).toEqual({ ...none, recorded: 272, dropped: 48 })
 })
 
-it('the store of recordings deletes expired recordings, and the oldest recordings if there is no room', async () => {
+it('the store of recordings deletes expired recordings, and the oldest recordings above the size limit', async () => {
   const folder = await makeFolder()
   let nowMs = Date.now()
   const files = new Map([['recording.json', Buffer.alloc(3_000)]])
@@ -153,7 +153,7 @@ it('the store of recordings leaves no partial recording after a failed write', a
   expect(await readdir(folder)).toEqual([])
 })
 
-it('the store of recordings assigns unique names and keeps the drafts of other commands if two commands share a folder', async () => {
+it('the store of recordings assigns unique names, and keeps unfinished files of other commands, if two commands share a folder', async () => {
   const folder = await makeFolder()
   await mkdir(join(folder, '.draft-of-another'), { recursive: true })
   const stores = await Promise.all([open(folder), open(folder)])

@@ -65,7 +65,7 @@ describe('createReport', () => {
     },
   )
 
-  it('never shows more differing than compared records, even if rounded counts add up to more', () => {
+  it('never shows more differing than compared records, even where rounded counts add up to more', () => {
     const verdicts = counts({ differs: 3, onlyV2: 3, onlyV3: 1 })
     const { headline } = createReport({ ...emptyRun, offered: 7, compared: 7, verdicts }, { exact: false })
     expect(headline).toContain('for 5 of 5 compared records (100 %)')
@@ -76,7 +76,7 @@ it.each([
   [0, /^(?!.*AttendanceHistorys)/],
   [1, /One record has a history .*AttendanceHistorys/],
   [1_200, /1,200 records have histories .*AttendanceHistorys/],
-])('createReport names the histories of %i records in the headline if the configuration omits them', (count, headline) => {
+])('createReport states in the headline that the configuration omits the histories of %i records', (count, headline) => {
   const equivalences = [{ rule: 'history-left-out', path: 'AttendanceHistorys', count }].slice(0, count)
   const compared = { offered: 1_200, compared: 1_200, verdicts: counts({ equivalent: 1_200 }) }
   expect(createReport({ ...emptyRun, ...compared, equivalences }, { exact: true }).headline).toMatch(headline)
@@ -96,7 +96,7 @@ describe('the JSON report', () => {
   })
 
   it.each(Object.entries(samples))(
-    'matches the published schema for the run "%s", and so does the document of the run',
+    'matches the published schema for the run "%s", as the document of the run does',
     (_, document) => {
       for (const exact of [false, true]) {
         validate(JSON.parse(report(document, 'json', exact)))
@@ -108,14 +108,14 @@ describe('the JSON report', () => {
   )
 
   it.each(['verdicts', 'offered', 'outcome', 'days', 'noise'])(
-    'violates the published schema without the member "%s"',
+    'violates the published schema if the member "%s" is missing',
     (name) => {
       const document = Object.entries(JSON.parse(report(termRun(), 'json')) as object)
       expect(validate(Object.fromEntries(document.filter(([member]) => member !== name)))).toBe(false)
     },
   )
 
-  it('violates the published schema with a malformed count', () => {
+  it('violates the published schema if a count is malformed', () => {
     for (const count of ['<6', '12', -1, 1.5, null, '>=x', '>=-1']) {
       const document = JSON.parse(report(termRun(), 'json')) as Record<string, unknown>
       expect(validate({ ...document, askedAgain: count })).toBe(false)
@@ -124,7 +124,7 @@ describe('the JSON report', () => {
 })
 
 describe('the CSV report', () => {
-  it('has no cell that a spreadsheet would read as a formula', () => {
+  it('has no cell that a spreadsheet would execute as a formula', () => {
     const text = report(hostileRun(), 'csv')
     const cells = text
       .slice(1)
@@ -152,7 +152,7 @@ describe('the CSV report', () => {
 })
 
 describe('the JUnit report', () => {
-  it('fails one case per class of differences and per expired rule', () => {
+  it('has a failed test case for each class of differences and for each expired rule', () => {
     const xml = report(termRun(), 'junit')
     // The run has twelve classes, records on one side only, and an expired rule.
     expect(xml).toMatch(
@@ -198,7 +198,7 @@ describe('the HTML report', () => {
     expect(heading.toLowerCase()).toBe(outcome)
   })
 
-  it('lists differences in attendance before minutes, comments and form, whatever their counts are', () => {
+  it('lists differences in attendance before minutes, comments and form, even if their counts are lower', () => {
     const page = report(termRun(), 'html')
     const [, list = ''] = /<ul class="findings">(.*?)<\/ul>/s.exec(page) ?? []
     expect([...list.matchAll(/<strong>(.*?)<\/strong>/g)].map(([, text]) => text)).toEqual([
@@ -225,15 +225,18 @@ describe('the HTML report', () => {
 })
 
 describe('writeReport', () => {
-  it.each(reportFormats)('drops members that the run format does not define from the format %s', (format) => {
-    const marker = 'a-value-of-a-learner'
-    const document = Object.assign(termRun(), { Learner: marker, rows: [{ Comment: marker }] })
-    const hidden = {
-      ...document,
-      differences: document.differences.map((one) => ({ ...one, sample: marker })),
-    }
-    expect(report(readRunDocument(JSON.stringify(hidden), 'a run'), format)).not.toContain(marker)
-  })
+  it.each(reportFormats)(
+    'drops members that the run format does not define when it writes the format %s',
+    (format) => {
+      const marker = 'a-value-of-a-learner'
+      const document = Object.assign(termRun(), { Learner: marker, rows: [{ Comment: marker }] })
+      const hidden = {
+        ...document,
+        differences: document.differences.map((one) => ({ ...one, sample: marker })),
+      }
+      expect(report(readRunDocument(JSON.stringify(hidden), 'a run'), format)).not.toContain(marker)
+    },
+  )
 })
 
 describe('explain', () => {
@@ -285,7 +288,7 @@ describe('the report of live comparison', () => {
   const outcomeWith = (document: RunDocument, advice?: ReportOptions['advice']): string =>
     createReport(document, { exact: true, advice }).outcome
 
-  it('has the outcome "ready" if and only if the advice on the next step is "ready"', () => {
+  it('has the outcome "ready" exactly when the advice on the next step is "ready"', () => {
     const ready = { verdict: 'ready', missing: [] }
     expect([ready, few, undefined].map((advice) => outcomeWith(alike, advice))).toEqual(['ready', 'inconclusive', 'inconclusive'])
     expect([ready, few, undefined].map((advice) => outcomeWith(liveRun(), advice))).toEqual(['ready', 'differs', 'differs'])

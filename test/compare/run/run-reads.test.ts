@@ -69,7 +69,7 @@ const goneOn =
     if (query.includes(`ge 2026-01-${day}T`) && times-- > 0) gone()
   }
 
-test('a compare run over two equal services reads consecutive windows and finds every record the same', async () => {
+test('a compare run over two equal services reads consecutive windows, and finds all records equal', async () => {
   const [v2, v3] = [schoolWith([]), schoolWith([])]
   const { document, kind, path } = await run({ v2, v3 })
   expect(kind).toBe('done')
@@ -90,7 +90,7 @@ test('a compare run over two equal services reads consecutive windows and finds 
   expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(document)
 })
 
-test('a compare run reads a window again if a record differs, and counts the records that still differ', async () => {
+test('a compare run reads a window again if a record differs, and counts only the records that differ twice', async () => {
   const v3 = schoolWith([late])
   const { document } = await run({ v2: schoolWith([]), v3 })
   expect(document).toMatchObject({
@@ -102,7 +102,7 @@ test('a compare run reads a window again if a record differs, and counts the rec
   expect(v3.queries[1]).toBe(v3.queries[0])
 })
 
-test('a compare run counts no difference if a mark changed between the reads of V3 and V2', async () => {
+test('a compare run counts no difference for a mark that changed between the reads of V3 and V2', async () => {
   let now: readonly Mark[] = school
   const v3 = fakeSide(() => now)
   // V3 is read before the change and V2 after it.
@@ -134,7 +134,7 @@ test.each([
   expect(document).toMatchObject({ compared: 300, verdicts, askedAgain: 1 })
 })
 
-test('a compare run names the fields in which two reads of V2 differ, and counts no difference in these fields', async () => {
+test('a compare run ignores fields that differ between two reads of V2, and names them', async () => {
   let calls = 0
   const v2 = fakeSide(
     () => school.map((mark) => (mark.Learner === guid(2, 4) ? { ...mark, Comment: `read ${calls}` } : mark)),
@@ -149,7 +149,7 @@ test('a compare run names the fields in which two reads of V2 differ, and counts
   })
 })
 
-test('a compare run over learners reads one list of learners after another', async () => {
+test('a compare run over learners reads the lists of learners one after another', async () => {
   const ids = Array.from({ length: 60 }, (_, learner) => guid(2, learner))
   const lists = [ids.slice(0, 30), ids.slice(30)]
   const [v2, v3] = [schoolWith([]), schoolWith([])]
@@ -161,7 +161,7 @@ test('a compare run over learners reads one list of learners after another', asy
   expect(v2.queries[3]).toContain(`(Learner eq ${guid(2, 30)} or `)
 })
 
-test('a compare run counts the records of a window as unknown if one service fails, and compares the other windows', async () => {
+test('a compare run counts the records of a window as unknown if a service fails, and compares the other windows', async () => {
   const v2 = schoolWith([])
   const v3 = schoolWith([], { before: goneOn('01') })
   const { document, failures } = await run({ v2, v3 })
@@ -173,7 +173,7 @@ test('a compare run counts the records of a window as unknown if one service fai
   expect(failures).toMatchObject([{ side: 'V3', window: { fromMs: JANUARY, toMs: JANUARY + 7 * DAY_MS } }])
 })
 
-test('a compare run reads a failed window once more at its end', async () => {
+test('a compare run reads each failed window once more before the run ends', async () => {
   const v3 = schoolWith([], { before: goneOn('01', 1) })
   const { document } = await run({ v2: schoolWith([]), v3 })
   expect(document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
@@ -188,7 +188,7 @@ test('a compare run ends if several windows in a row fail', async () => {
   expect(v3.queries.length).toBeLessThan(6)
 })
 
-test('a compare run divides a window with too many rows, down to one hour if necessary', async () => {
+test('a compare run divides a window with too many rows, if necessary down to one hour', async () => {
   const marks = Array.from({ length: 60 }, (_, learner) =>
     markOf(learner, 1 + (learner % 2), {
       AttendableEventStart: `2026-01-01T${learner % 2 === 0 ? '09' : '14'}:00:00Z`,

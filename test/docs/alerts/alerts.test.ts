@@ -144,7 +144,7 @@ if (isMissing)
   )
 
 describe('the alert rules', () => {
-  it('have for each rule a test case that fires and a test case that does not fire', () => {
+  it('have one test case that fires and one that does not fire for each rule', () => {
     const kinds = (fires: boolean): Set<string> =>
       new Set(cases.filter((each) => (each.fires !== undefined) === fires).map(({ alert }) => alert))
     const names = new Set(rules.map(({ alert }) => alert))
@@ -195,7 +195,7 @@ describe('the commands in the descriptions of the alert rules', () => {
     ),
   ]
 
-  it('include more than five different commands', () => {
+  it('are more than five different commands', () => {
     expect(commands.length).toBeGreaterThan(5)
   })
 
