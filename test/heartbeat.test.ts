@@ -21,7 +21,7 @@ function started() {
   return { clock, turns: () => turns, stop, end }
 }
 
-it('the heartbeat runs a duty again one interval after its last turn has ended, and once more at the stop', async () => {
+it('the heartbeat runs a duty one interval after the previous turn of the duty has ended, and once more at the stop', async () => {
   const { clock, turns, stop, end } = started()
   await clock.pass(500)
   expect(turns()).toBe(1)
@@ -53,7 +53,7 @@ it('the heartbeat stops after five seconds even if a turn of a duty does not end
   expect(turns()).toBe(1)
 })
 
-it('the heartbeat reports only the first of several successive failures of a duty, and continues with all duties', async () => {
+it('the heartbeat reports only the first of several failures in a row, and continues with all duties', async () => {
   const clock = createManualClock()
   const results = [true, false, false, true, false]
   let others = 0

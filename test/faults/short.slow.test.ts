@@ -46,7 +46,7 @@ describe.concurrent('the short fault run', () => {
   })
 
   test(
-    'finds no lost or doubled mark while connections break on either side of the adapter and clients resend',
+    'finds no lost or doubled mark while connections on both sides of the adapter break and clients resend',
     { timeout },
     async () => {
       const { before, load } = scenarios.retries

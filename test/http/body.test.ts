@@ -81,7 +81,7 @@ describe('readBody', () => {
     expect(await codeOf(read([], { maxBytes: 9, contentLength: '10' }))).toBe('ADP_TOO_LARGE')
   })
 
-  it('limits the decompressed size, not the size on the wire (batch-wire F29)', async () => {
+  it('limits the decompressed size rather than the size on the wire (batch-wire F29)', async () => {
     const bomb = gzipSync(Buffer.alloc(20_000_000))
     let seen = 0
     const reading = read([bomb], {
@@ -195,7 +195,7 @@ async function post(
   return { code, reply: Buffer.concat(replyChunks).toString('latin1') }
 }
 
-it('readBody refuses a body whose client has disconnected before the body was complete', async () => {
+it('readBody refuses a body if the client disconnected before the body was complete', async () => {
   const { promise, resolve } = Promise.withResolvers<unknown>()
   const server = createServer((request) => {
     request.once('close', () => {

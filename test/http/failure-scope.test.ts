@@ -12,7 +12,7 @@ describe('a failure scope', () => {
     await expect(scope.run(() => Promise.reject(new Error('own')))).rejects.toThrow('own')
   })
 
-  it('rejects only the work whose code reported the failure, and no concurrent or enclosing work', async () => {
+  it('rejects only the work whose code reported the failure', async () => {
     const scope = createFailureScope()
     const other = scope.run(async () => {
       await turn()
@@ -29,7 +29,7 @@ describe('a failure scope', () => {
     expect(await Promise.all([other, outer])).toEqual(['other', 'inner Error: lost'])
   })
 
-  it('does nothing outside of any work, or after the work has ended', async () => {
+  it('ignores a failure that is reported outside of any work, or after the work has ended', async () => {
     const scope = createFailureScope()
     scope.fail(new Error('nobody'))
     const ended = scope.run(() => {

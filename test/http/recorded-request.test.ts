@@ -28,7 +28,7 @@ test.each([
   ['GET / HTTP/1.1\r\n\r\n', [true]],
   ['hello', [false]],
 ])(
-  'readRecordedRequest reports whether the bytes after the request are another request: %j',
+  'readRecordedRequest reports whether the bytes after the request begin another request: %j',
   async (more, expected) => {
     const seen: boolean[] = []
     const bytes = Buffer.from(`${HEAD}Content-Length: 3\r\n\r\nabc${more}`)
@@ -41,7 +41,7 @@ test.each([
   },
 )
 
-test('readRecordedRequest lets the reader of the body fail if the body ends early', async () => {
+test('readRecordedRequest returns a request whose body fails if the body ends early', async () => {
   await expect(read(`${HEAD}Content-Length: 9\r\n\r\nabc`)).rejects.toMatchObject({ code: 'ADP_BODY' })
 })
 

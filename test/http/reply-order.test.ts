@@ -83,7 +83,7 @@ describe.each([
       expect(statusesOf(await client.untilClosed())).toEqual([200, 400])
     })
 
-    it('gets the reply of the error hook in place of the error, if the server has an error hook', async () => {
+    it('gets the reply of the error hook if the server has an error hook', async () => {
       const first = held()
       const { port, faults } = await start(
         { '/first': first.handler, '/upload': readsBody },
@@ -95,7 +95,7 @@ describe.each([
       expect(statusesOf(await client.untilClosed())).toEqual([200, 504])
     })
 
-    it('gets no second reply if its request has already been answered', async () => {
+    it('gets no second reply if the request has already been answered', async () => {
       const { port, faults } = await start({ '/upload': (_request, response) => response.writeHead(401).end('no') }) // prettier-ignore
       const client = await open(port, upload)
       await client.until('no')
@@ -104,7 +104,7 @@ describe.each([
       expect(faults).toEqual([{ status: 400, owed: 0 }])
     })
 
-    it('does not interrupt its reply if the reply has begun', async () => {
+    it('does not interrupt a reply that has begun', async () => {
       const { port, faults } = await start({
         '/upload': (_request, response) => {
           response.write('begun')
@@ -141,7 +141,7 @@ describe.each([
       ['requests', ''],
       ['a request for a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
     ])(
-      'closes the reply to each of its requests after %s, including replies that still wait',
+      'closes the replies to all its requests after %s, including replies that still wait',
       async (_name, tail) => {
         const replies = [held(), held(), held()]
         const ended: Handler = (request, response) => {
@@ -163,7 +163,7 @@ describe.each([
     it.each([
       ['bytes that are not HTTP', '\0'],
       ['a request for a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
-    ])('is noticed after %s', async (_name, tail) => {
+    ])('is noticed after the client sent %s', async (_name, tail) => {
       const first = held()
       const { port, faults } = await start({ '/first': first.handler })
       const client = await open(port, get('/first') + tail)
@@ -199,7 +199,7 @@ describe.each([
   describe('connections beyond the limit', () => {
     const half = 'GET /first HTTP/1.1\r\nHost: x\r\nX-Un'
 
-    it('make the server close the connections that were idle longest, and none with a request', async () => {
+    it('make the server close the connections that were idle longest, and no connection with a request', async () => {
       const first = held()
       const { port, asked, closed } = await start(
         { '/first': first.handler, '/kept': readsBody },
@@ -219,7 +219,7 @@ describe.each([
       expect(await busy.until('held')).toMatch(/^HTTP\/1\.1 200 /)
     })
 
-    it('are closed if every connection has a request', async () => {
+    it('are closed themselves if every other connection has a request', async () => {
       const first = held()
       const { port, asked, closed } = await start({ '/first': first.handler }, undefined, 2)
       const busy = [await open(port, get('/first')), await open(port, get('/first'))]

@@ -38,21 +38,21 @@ const serialOf = (socket: unknown): string => (socket as TLSSocket).getPeerCerti
 const serial = ({ cert }: typeof first): string => new X509Certificate(cert).serialNumber
 
 describe('a server with a certificate', () => {
-  it('closes a connection that sends plain HTTP, and reports it', async () => {
+  it('closes and reports a connection that sends plain HTTP', async () => {
     const { port, failures } = await start()
     const client = await RawClient.open(port, GET)
     expect(await client.untilClosed()).not.toContain('served')
     expect(failures).toEqual([{ reason: 'plainHttp', code: 'ERR_SSL_HTTP_REQUEST' }])
   })
 
-  it('closes a connection whose handshake does not end, and reports it', async () => {
+  it('closes and reports a connection whose handshake does not end', async () => {
     const { port, failures } = await start({ headersTimeout: 50 })
     const client = await RawClient.open(port)
     await client.untilClosed()
     expect(failures).toEqual([{ reason: 'timeout', code: 'ERR_TLS_HANDSHAKE_TIMEOUT' }])
   })
 
-  it('refuses TLS 1.1, and reports it', async () => {
+  it('refuses and reports TLS 1.1', async () => {
     const { port, failures } = await start()
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' } as const
     const socket = connect({ ...old, ...trusting(first), port, host: '127.0.0.1' })
@@ -61,7 +61,7 @@ describe('a server with a certificate', () => {
     expect(failures[0]?.code).toContain('SSL')
   })
 
-  it('does not report a connection that was closed before its handshake, as probes do', async () => {
+  it('does not report a connection that was closed before its handshake, as the connections of health probes are', async () => {
     const { port, failures } = await start()
     const probes = [await RawClient.open(port), await RawClient.open(port)]
     probes[0]?.socket.end()
@@ -72,7 +72,7 @@ describe('a server with a certificate', () => {
     expect(failures).toEqual([])
   })
 
-  it('uses a new certificate for new connections, and keeps connections with the old one open', async () => {
+  it('uses a new certificate for new connections, and keeps existing connections open', async () => {
     const { server, port } = await start()
     const old = await RawClient.open(port, GET, trusting(first))
     await old.until('served')
@@ -84,7 +84,7 @@ describe('a server with a certificate', () => {
     expect([serialOf(old.socket), serialOf(next.socket)]).toEqual([serial(first), serial(second)])
   })
 
-  it('closes the connection with the oldest incomplete handshake if too many connections are open', async () => {
+  it('closes the connection whose handshake began first if too many connections are open', async () => {
     const { port } = await start({}, 2)
     const handshakes = [await RawClient.open(port), await RawClient.open(port)]
     const client = await RawClient.open(port, GET, trusting(first))

@@ -8,7 +8,7 @@ import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-it('an adopted journal requires read-backs before posts for the whole replay period, even if the wall clock is set ahead', async () => {
+it('an adopted journal requires read-backs before posts for the whole replay period, even if the wall clock is set forward', async () => {
   const file = `${await makeFolder()}/journal.db`
   const before = await openSqlite(file)
   await before.journal.close()
@@ -24,7 +24,7 @@ it('an adopted journal requires read-backs before posts for the whole replay per
   expect(mayHaveLost()).toBe(false)
 })
 
-it('the age of a journal grows once per hour, however many instances are open, and continues after a restart', async () => {
+it('the age of a journal grows once per hour with any number of open instances, and continues after a restart', async () => {
   const file = `${await makeFolder()}/journal.db`
   const clock = createJournalClock()
   const { store } = await openSqlite(file, { clock })

@@ -49,7 +49,7 @@ it('the availability monitor reports a store that fails every second as recovere
   expect(availability.isAvailable()).toBe(true)
 })
 
-it('the availability monitor reports damage a single time until the store accepts a commit, also during another failure', () => {
+it('the availability monitor reports damage once until the store accepts a commit, even if the damage appears during another failure', () => {
   const { availability, said } = start()
   const damaged: StoreError = { kind: 'damaged', message: 'it lost 3 commit(s)' }
   availability.failed(gone, 'query')
@@ -88,14 +88,14 @@ it('the availability monitor throws ADP_JOURNAL_DAMAGED for a damaged store and 
 it.each<[string, StoreError]>([
   ['a query fails because of contention with other transactions', { ...gone, contended: true }],
   ['the store refuses the data of one query', { ...gone, kind: 'refused' }],
-])('the availability monitor keeps the store available when %s', async (_what, fault) => {
+])('the availability monitor takes the store for available when %s', async (_what, fault) => {
   const { availability, said, ask } = start()
   await expect(ask(fault)).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
   expect(availability.isAvailable()).toBe(true)
   expect(said).toEqual([])
 })
 
-it('the availability monitor rethrows a configuration error and keeps the store available', async () => {
+it('the availability monitor rethrows a configuration error and takes the store for available', async () => {
   const { availability, ask } = start()
   const missing = new AdapterError('ADP_CONFIGURATION', 'no key')
   await expect(ask(missing)).rejects.toBe(missing)

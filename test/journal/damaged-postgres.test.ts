@@ -78,7 +78,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       return { url, journal }
     }
 
-    it('refuses all writes of a process that had the journal open, until the journal is adopted', async () => {
+    it('refuses all writes of a process that had the journal open until the journal is adopted', async () => {
       const { url, journal } = await openDumped()
       await restore(url)
       await expect(journal.begin(batchOf(['three']))).rejects.toMatchObject({
@@ -97,7 +97,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect(await next.begin(batchOf(['two'], { name: 'two' }))).toMatchObject({ kind: 'new' })
     })
 
-    it('is refused at the next start, even if its high-water file was restored as well', async () => {
+    it('is refused at the next start even if the high-water file was restored as well', async () => {
       const highWaterFile = `${await makeFolder()}/journal.mark`
       const url = await postgres.createDatabase()
       const first = await open(url, highWaterFile)
@@ -114,7 +114,7 @@ describe.skipIf(missingPostgres() !== undefined)(
     })
 
     it.each(['commit count in memory', 'commit count in the high-water file'] as const)(
-      'is refused because of the %s if it lost commits of one instance, even if other instances have written since',
+      'is refused because of the %s if it lost commits of one instance and another instance has written since',
       async (witness) => {
         const highWaterFile = `${await makeFolder()}/journal.mark`
         const url = await postgres.createDatabase()
@@ -139,7 +139,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       },
     )
 
-    it('is refused at the start because of its high-water file, and is usable after adoption', async () => {
+    it('is refused at the start because of its high-water file, and can be used after adoption', async () => {
       const highWaterFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(highWaterFile)
       await journal.close()
@@ -169,7 +169,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect((await examineJournal({ url, highWaterFile })).damage).toBeUndefined()
     })
 
-    it('is repaired by adoption if its data about the keys is damaged, but still refuses other keys', async () => {
+    it('is repaired by adoption if the data about its keys is damaged, but still refuses other keys', async () => {
       const url = await postgres.createDatabase()
       const keys = [{ id: 'k1', key: Buffer.alloc(32, 1) }]
       const journal = await openJournal({ url, keys })
@@ -203,7 +203,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect((await next.load(1))?.payload).toEqual(Buffer.from('payload of one'))
     })
 
-    it('is refused with a different message if the database is empty or holds another journal', async () => {
+    it('is refused with a message of its own if the database is empty or holds another journal', async () => {
       const highWaterFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(highWaterFile)
       await journal.close()
@@ -219,7 +219,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       await (await open(url, highWaterFile)).close()
     })
 
-    it('is accepted if its high-water file is older than the database or missing', async () => {
+    it('is accepted if the high-water file is missing or older than the database', async () => {
       const highWaterFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(highWaterFile)
       const before = await readFile(highWaterFile)

@@ -65,7 +65,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
     },
   )
 
-  it('works again after its file was moved away and back', async () => {
+  it('works again after the file was moved away and back', async () => {
     const { file, journal, heard, batch } = await openUsed()
     await rename(file, `${file}.away`)
     await expect(journal.begin(batchOf(['b']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
@@ -74,7 +74,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
     expect(heard).toEqual([expect.stringMatching(/^failed/), 'recovered'])
   })
 
-  it('reports that its file was deleted even if no request arrives', async () => {
+  it('reports that the file was deleted even if no request arrives', async () => {
     const { file, journal, heard } = await openUsed()
     await rm(file)
     await vi.waitFor(() => expect(heard).toHaveLength(1), 60_000)
@@ -164,7 +164,7 @@ describe('opening an SQLite journal', () => {
       },
       /differs from the identity in its high-water file/,
     ],
-  ])('refuses %s, on a second attempt and for an inspector as well', async (_what, change, text) => {
+  ])('refuses %s, also at a second attempt and also for an inspector', async (_what, change, text) => {
     const file = await leftBehind()
     await change(file)
     for (let time = 0; time < 2; time += 1) {
@@ -200,7 +200,7 @@ describe('opening an SQLite journal', () => {
     }
   })
 
-  it('accepts a journal after kill -9, even if its high-water file counts fewer commits than the database', async () => {
+  it('accepts a journal after kill -9 even if the high-water file counts fewer commits than the database', async () => {
     const file = await leftBehind()
     const left = readMark(`${file}.mark`)
     expect(typeof left === 'string' ? left : totalOf(left.commits)).toBe(3)

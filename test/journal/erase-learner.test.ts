@@ -100,7 +100,7 @@ describe('the files of an SQLite journal after an erasure', () => {
     expect((await journal.load(2))?.payload).toBeDefined()
   })
 
-  it('contain the key hashes of the batches that were not erased, and no others', async () => {
+  it('contain key hashes only of the batches that were not erased', async () => {
     const { inspector, store } = await openFilled()
     await inspector.erase({ keys: [], plaintextAccepted: true }, search)
     const { rows } = await sql<{ batch: number; key: string }>`
@@ -179,7 +179,7 @@ describe('the erasure of a batch that V2 served', () => {
     })
   })
 
-  it('leaves no trace of the learner in the SQLite files, and key hashes of unsettled batches only', async () => {
+  it('leaves no trace of the learner in the SQLite files but key hashes of unsettled batches', async () => {
     const file = `${await makeFolder()}/journal.db`
     const { inspector } = await openServed(`sqlite:${file}`, [])
     const bytes = async () => {

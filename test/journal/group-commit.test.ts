@@ -53,7 +53,7 @@ function createLane(answers: (StoreError | 'wait')[]) {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
 
 describe('group commit', () => {
-  it('commits all operations that waited for a commit together, in the order of the calls', async () => {
+  it('commits all waiting operations together, in the order of the calls', async () => {
     const { lane, numbers, settle, groups } = createLane(['wait'])
     const first = [1, 2, 3].map((n) => lane.submit(operation(n), 1_000))
     await turn()
@@ -76,7 +76,7 @@ describe('group commit', () => {
     expect(groups.slice(2).map((group) => group.length)).toEqual([1, 1, 1])
   })
 
-  it('retries a failed group in the same order with growing pauses', async () => {
+  it('retries a failed group in the same order after growing pauses', async () => {
     const { lane, numbers, clock } = createLane([transient, transient])
     const results = [1, 2].map((n) => lane.submit(operation(n), 1_000))
     await turn()
@@ -88,7 +88,7 @@ describe('group commit', () => {
     expect(numbers()).toEqual([[1, 2], [1, 2], [1, 2]]) // prettier-ignore
   })
 
-  it('abandons an operation after its timeout and never retries it', async () => {
+  it('abandons an operation after its timeout', async () => {
     const { lane, numbers, clock } = createLane(Array.from({ length: 10 }, () => transient))
     const failed = expect(lane.submit(operation(1), 120)).rejects.toMatchObject({
       code: 'ADP_JOURNAL_UNAVAILABLE',
@@ -103,7 +103,7 @@ describe('group commit', () => {
     await lane.idle()
   })
 
-  it('counts an operation as ended once its commit is done, even if its caller has given up', async () => {
+  it('counts an operation as ended only when the commit is done, even if the caller has given up', async () => {
     const { lane, clock, settle, groups, gates } = createLane(['wait'])
     const failed = expect(lane.submit(beginning('a'), 100)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -118,7 +118,7 @@ describe('group commit', () => {
     expect(lane.areEnded(1)).toBe(true)
   })
 
-  it('does not commit a batch whose caller has given up, and commits the rest of its group', async () => {
+  it('does not commit a batch whose caller has given up, but commits the rest of the group', async () => {
     const { lane, clock, groups, gates, answer } = createLane(['wait'])
     const short = expect(lane.submit(beginning('a'), 100)).rejects.toMatchObject({
       code: 'ADP_JOURNAL_UNAVAILABLE',
@@ -136,7 +136,7 @@ describe('group commit', () => {
     expect(lane.areEnded(1)).toBe(true)
   })
 
-  it('reports an unknown outcome if the answer to a commit was lost and the store is then found damaged', async () => {
+  it('reports an unknown outcome if the answer to a commit was lost and the store then proves damaged', async () => {
     const damaged: StoreError = { kind: 'damaged', message: 'its file is gone' }
     const { lane, clock } = createLane([{ ...transient, kind: 'doubtful' }, damaged])
     const told = expect(lane.submit(beginning('a'), 1_000)).rejects.toMatchObject({
@@ -147,7 +147,7 @@ describe('group commit', () => {
     await told
   })
 
-  it('retries an operation with an unknown outcome while the store is unreachable, even after its caller has given up', async () => {
+  it('retries an operation with an unknown outcome while the store is unreachable, even after the caller has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }, transient])
     const refused = lane.submit(operation(1), 60)
     const told = expect(refused).rejects.toMatchObject({ code: 'ADP_OUTCOME_UNKNOWN' })
@@ -161,7 +161,7 @@ describe('group commit', () => {
     expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1], [1]], true])
   })
 
-  it('retries an operation whose commit was not answered, even after its caller has given up', async () => {
+  it('retries an operation whose commit was not answered, even after the caller has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }])
     const failed = expect(lane.submit(operation(1), 10)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -174,7 +174,7 @@ describe('group commit', () => {
     expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1]], true])
   })
 
-  it('never stores a new batch in a retry after its caller has given up, and still looks up the unanswered commit', async () => {
+  it('stores no new batch in a retry after the caller has given up, but still looks up the unanswered commit', async () => {
     const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, transient])
     const told = expect(lane.submit(beginning('a'), 60)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -194,7 +194,7 @@ describe('group commit', () => {
     ['before idle() is called', 'doubtful'],
     ['after idle() is called', 'transient'],
   ] as const)(
-    'stops retrying and becomes idle if the store stays unreachable and the caller of an unanswered commit gives up %s',
+    'stops retrying if the store stays unreachable and the caller of an unanswered commit gives up %s',
     async (_when, kind) => {
       const gone = Array.from({ length: 20 }, (): StoreError => ({ ...transient, kind }))
       const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, ...gone])
@@ -219,7 +219,7 @@ describe('group commit', () => {
     },
   )
 
-  it('rejects only the operation that the store refuses, and commits the rest of its group', async () => {
+  it('rejects only the operation that the store refuses, and commits the rest of the group', async () => {
     const refused: StoreError = { kind: 'refused', message: 'the database rejects the operation' }
     const { lane, numbers } = createLane([refused, refused])
     const results = await Promise.allSettled([1, 2, 3].map((n) => lane.submit(operation(n), 1_000)))
@@ -234,7 +234,7 @@ describe('group commit', () => {
     expect(numbers()).toEqual([[1, 2, 3], [1], [2], [3]]) // prettier-ignore
   })
 
-  it('stores 64 simultaneous batches in one transaction, and their outcomes in another', async () => {
+  it('stores 64 simultaneous batches in one transaction, and their outcomes in a second transaction', async () => {
     const { journal, groups } = await openSqlite(`${await makeFolder()}/journal.db`)
     const batches = await Promise.all(
       Array.from({ length: 64 }, (_, n) => beginNew(journal, batchOf([`key ${n}`, `other ${n}`]))),

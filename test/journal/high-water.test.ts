@@ -16,7 +16,7 @@ test('the commit count of a process still shows lost commits after another proce
   expect(find(20)).toThrow('it lost 3 commit(s)')
 })
 
-test('the commit count of a process covers its previous slot and its new slot after the process got a new number', () => {
+test('the commit count of a process includes the commits of its previous number after the process got a new number', () => {
   const mark = createHighWater(
     { mark: { identity: 'journal', commits: new Map([[4, 9]]) }, process: 'own' },
     undefined,
@@ -28,7 +28,7 @@ test('the commit count of a process covers its previous slot and its new slot af
   ).toThrow('lost 2 commit')
 })
 
-test('the commit count of a process shows that its previous number was assigned to another process', () => {
+test('the commit count of a process shows that another process was given its previous number', () => {
   const open = () => {
     const mark = createHighWater(
       { mark: { identity: 'journal', commits: new Map() }, process: 'own' },

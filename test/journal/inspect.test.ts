@@ -148,7 +148,7 @@ it.each([
   expect(await inspector.balances()).toMatchObject([{ holds: false }])
 })
 
-it('the inspector gives each dead letter a remedy that fits its state and reason', async () => {
+it('the inspector gives each dead letter a remedy that fits the state and reason of the record', async () => {
   const letters = [
     ['refused', 'ATT_VAL_3', /SchoolAttendanceCode/],
     ['refused', 'SOMETHING_NEW', /The service refused the record/],

@@ -50,7 +50,7 @@ describe('openJournalLater', () => {
     await late.close()
   })
 
-  it('closes a journal whose opening ends only after close() was called', async () => {
+  it('closes a journal that opened only after close() was called', async () => {
     let finish: (journal: Journal) => void = () => undefined
     const own = createNoJournal()
     const close = vi.spyOn(own, 'close')
@@ -61,7 +61,7 @@ describe('openJournalLater', () => {
     expect([close.mock.calls.length, late.isAvailable()]).toEqual([1, false])
   })
 
-  it('rejects immediately if the configuration of the journal is refused', async () => {
+  it('rejects at once if the configuration of the journal is refused', async () => {
     const refused = new AdapterError('ADP_CONFIGURATION', 'no such key')
     await expect(openLate([() => Promise.reject(refused)])).rejects.toBe(refused)
   })

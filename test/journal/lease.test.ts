@@ -40,7 +40,7 @@ describe('a lease', () => {
     expect(one.lease()).toBeUndefined()
   })
 
-  it('loses its batches to another instance after it has expired, and allows no settlement of these batches', async () => {
+  it('loses its batches to another instance after the lease has expired', async () => {
     const { one, two, clocks, lost, passReal } = await openTwo()
     const batch = await beginNew(one, batchOf(['a', 'b']))
     await one.settle(batch, [confirmed(0)])
@@ -57,7 +57,7 @@ describe('a lease', () => {
     await vi.waitFor(() => expect(one.lease()).toBeDefined(), 60_000)
   })
 
-  it('that the instance has lost is replaced by a new lease when the instance begins its next batch', async () => {
+  it('is replaced by a new lease when an instance that lost its lease begins another batch', async () => {
     const { one, two, clocks, lost } = await openTwo()
     expect(await two.takeOver()).toEqual([])
     await clocks[1].pass(10_800)
@@ -68,7 +68,7 @@ describe('a lease', () => {
     expect(await two.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
   })
 
-  it('does not allow settlement of an earlier batch after its loss, even if the same instance takes the batch over again', async () => {
+  it('does not allow settlement of an earlier batch after the instance lost the lease, even if the same instance takes the batch over again', async () => {
     const { one, two, clocks, lost } = await openTwo()
     const begun = await one.begin(batchOf(['a']))
     if (begun.kind !== 'new') throw new Error('known')
@@ -91,7 +91,7 @@ describe('a lease', () => {
     ['back by hours', -3 * 3_600_000],
     ['forward by a little more than clocks drift', 451],
     ['back by a little more than clocks drift', -451],
-  ])('stops holding when the wall clock is set %s, and can be renewed at once', async (_how, ms) => {
+  ])('is no longer valid when the wall clock is set %s, and can be renewed at once', async (_how, ms) => {
     const { one, clocks } = await openTwo()
     const lease = one.lease()
     expect(lease).toBeDefined()
@@ -101,7 +101,7 @@ describe('a lease', () => {
     expect(one.lease()).toBe(lease)
   })
 
-  it('stops holding after a suspension of the machine during which the monotonic clock stood still', async () => {
+  it('is no longer valid after a suspension of the machine that stopped the monotonic clock', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(one, batchOf(['a']))
     await two.takeOver()
@@ -117,7 +117,7 @@ describe('a lease', () => {
     ['forward', 3 * 3_600_000],
     ['back', -3 * 3_600_000],
   ])(
-    'keeps its batches as long as it is renewed, even if the wall clocks of all instances are set %s by hours',
+    'keeps its batches as long as the lease is renewed, even if the wall clocks of all instances are set %s by hours',
     async (_how, ms) => {
       const { one, two, clocks } = await openTwo()
       await beginNew(one, batchOf(['a']))
@@ -132,7 +132,7 @@ describe('a lease', () => {
     },
   )
 
-  it('expires on time after its instance has stopped, even if the wall clock is set back', async () => {
+  it('expires on time after the instance has stopped, even if the wall clock is set back', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(one, batchOf(['a']))
     await two.takeOver()
@@ -141,7 +141,7 @@ describe('a lease', () => {
     expect(await two.takeOver()).toMatchObject([{ batch }])
   })
 
-  it('allows no takeover between its loss and its renewal', async () => {
+  it('allows no takeover between the loss of the lease and its renewal', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(two, batchOf(['a']))
     await two.takeOver()
@@ -154,7 +154,7 @@ describe('a lease', () => {
     expect(await one.takeOver()).toMatchObject([{ batch }])
   })
 
-  it('is renewed 450 ms after a failed renewal', async () => {
+  it('is renewed 450 ms, a twentieth of its period, after a failed renewal', async () => {
     const { store } = await openTwo()
     const clock = createJournalClock()
     const renewals: unknown[] = []
@@ -186,7 +186,7 @@ describe('a lease', () => {
     await lease.end()
   })
 
-  it('leads to a damage report if the database lost the lease together with commits', async () => {
+  it('leads to a report of damage if the database lost the lease together with commits', async () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
@@ -202,7 +202,7 @@ describe('a lease', () => {
     })
   })
 
-  it('ends for good if another process has its number because the database was replaced by an older copy', async () => {
+  it('ends for good if another process has the number of the instance because the database was replaced by an older copy', async () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
@@ -216,7 +216,7 @@ describe('a lease', () => {
     expect(one.lease()).toBeUndefined()
   })
 
-  it('expires while the store cannot renew it in time, and is renewed afterwards', async () => {
+  it('expires if the store cannot renew the lease in time, and is renewed afterwards', async () => {
     const { one, clocks, store } = await openTwo()
     // Another process holds the write lock for a long time.
     let end: (() => void) | undefined
@@ -265,7 +265,7 @@ describe('rateLimit.aloneSinceMs', () => {
   })
 
   it.each([3 * 3_600_000, -3 * 3_600_000])(
-    'is undefined after the wall clock was changed by %i ms, and is set anew by the next renewal',
+    'is undefined after the wall clock was changed by %i ms, until the next renewal',
     async (ms) => {
       const clock = createJournalClock()
       const { journal } = await openSqlite(`${await makeFolder()}/journal.db`, { clock, leaseMs: 9_000 })

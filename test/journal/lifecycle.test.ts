@@ -31,7 +31,7 @@ describe('the lifecycle table of a record', () => {
       expect(rows.filter(({ on }) => on === event).map(({ from }) => from)).toEqual(active)
   })
 
-  it('has no transition from a state in which no record is active', () => {
+  it('has no transition from a state in which records are never active', () => {
     const ended = rows.filter(({ active }) => active === 'never').map(({ to }) => to)
     const inactive = recordStates.filter(
       (state) => ended.includes(state) && !rows.some((one) => one.to === state && one.active !== 'never'),
@@ -39,7 +39,7 @@ describe('the lifecycle table of a record', () => {
     expect(inactive.flatMap((state) => rows.filter(({ from }) => from === state))).toEqual([])
   })
 
-  it('contains only states that docs/operations.md describes in a row', () => {
+  it('contains only states for which docs/operations.md has a row', () => {
     for (const state of recordStates) expect(operations).toContain(`| \`${state}\` | `)
   })
 })

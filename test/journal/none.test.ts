@@ -43,7 +43,7 @@ describe('a journal without a store', () => {
     expect(await begin(journal, 'a')).toEqual({})
   })
 
-  it('treats every batch as new, even a resent batch', async () => {
+  it('treats every batch as new, and a resent batch too', async () => {
     const journal = createNoJournal()
     expect(await journal.begin(batchOf(['a'], { name: 'one' }))).toMatchObject({
       kind: 'new',
@@ -93,7 +93,7 @@ describe('a journal without a store', () => {
     ])
   })
 
-  it('returns the latest confirmed mark of a key, and reports newer open records of the key', async () => {
+  it('returns the latest confirmed mark of a key, and reports newer open records of that key', async () => {
     const journal = createNoJournal()
     await journal.begin(batchOf(['a', 'b']))
     await journal.settle(1, [

@@ -104,7 +104,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     return { journal, heard }
   }
 
-  it('opens on the second attempt if the server does not answer the first', async () => {
+  it('opens on the second attempt if the server does not answer the first attempt', async () => {
     const url = new URL(await postgres.createDatabase())
     const port = Number(url.port)
     let connections = 0
@@ -145,7 +145,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     return [createHighWater(secrets, undefined), secrets] as const
   }
 
-  it('refuses batches while the server is down, and settles records when the server is back', async ({
+  it('refuses batches while the server is down, and settles records when the server is available again', async ({
     skip,
   }) => {
     const { server } = postgres
@@ -165,7 +165,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await journal.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
   })
 
-  it('continues with new connections after the server has cut its connections', async () => {
+  it('opens new connections after the server has cut its connections', async () => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
     const batches = await Promise.all(
@@ -181,7 +181,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await journal.balances()).toMatchObject([{ received: 21, confirmed: 20, open: 1 }])
   })
 
-  it('waits for an order lock that another session holds, and begins no batch after its timeout', async () => {
+  it('begins no batch if another session holds the order lock until the batch times out', async () => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
     const other = new Pool({ connectionString: url, max: 1 })
@@ -201,7 +201,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     )
   })
 
-  it('hands over the batches of an instance that does not renew its lease, whatever end of the lease is stored', async () => {
+  it('hands over the batches of an instance only after the instance failed to renew its lease, even if the stored end of the lease has passed', async () => {
     const url = await postgres.createDatabase()
     const { journal: stopped, heard } = await open(url)
     const clock = createJournalClock()

@@ -114,7 +114,7 @@ it('a purge runs every hour while an instance has the journal open', async () =>
   await expect.poll(() => journal.load(batch), { timeout: 60_000 }).toBeUndefined()
 })
 
-it('a purge deletes nothing early when the wall clock jumps ahead', async () => {
+it('a purge deletes nothing too early if the wall clock jumps forward', async () => {
   const clock = createJournalClock()
   const file = `${await makeFolder()}/journal.db`
   const opened = await openSqlite(file, { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS })
@@ -130,7 +130,7 @@ it('a purge deletes nothing early when the wall clock jumps ahead', async () => 
   expect(await journal.load(batch)).toBeDefined()
 })
 
-it('a purge deletes nothing early when a process starts with a wall clock that is ahead', async () => {
+it('a purge deletes nothing too early if a process starts with a wall clock that is ahead', async () => {
   const clock = createJournalClock()
   const file = `${await makeFolder()}/journal.db`
   const options = { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS }
@@ -144,7 +144,7 @@ it('a purge deletes nothing early when a process starts with a wall clock that i
   expect(await next.journal.load(batch)).toMatchObject({ records: [{ answer: 'answer 0' }] })
 })
 
-it('a purge after an hour deletes a batch that was not applied if its credentials were never accepted, and nothing else', async () => {
+it('a purge after an hour deletes only a batch that was not applied and whose credentials were never accepted', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const resend = { position: 0, state: 'notApplied', answer: 'later', retry: 'resend' } as const
   const beginAs = (key: string, newcomer: boolean) => beginNew(journal, { ...batchOf([key]), newcomer })

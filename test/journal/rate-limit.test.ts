@@ -9,7 +9,7 @@ import { systemClock } from '../../src/clock.ts'
 import { eachDatabase } from '../support/each-database.ts'
 
 describe('nextRateSlots', () => {
-  it('reserves the earliest slots that the limit allows in each window', () => {
+  it('reserves the earliest slots that the limit allows in every window', () => {
     const asks = fc.array(fc.record({ gapMs: fc.nat(900), count: fc.integer({ min: 1, max: 6 }) }), {
       minLength: 1,
       maxLength: 20,
@@ -70,7 +70,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
       expect(atMs - (left[index] ?? 0)).toBeGreaterThan(1_000 - Math.max(0, slowestMs - 100))
   }
 
-  test('share a limit of 5 calls per second and use every slot', async (url) => {
+  test('share a limit of 5 calls per second, and use every slot', async (url) => {
     const journals = await openTwo(url)
     const left: number[] = []
     const reservations: number[] = []
@@ -90,7 +90,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     expect(performance.now() - startedMs).toBeLessThan(15_000)
   })
 
-  test('keep a common limit of 5 calls per second at the latest one lease period after the second instance has started', async (url) => {
+  test('share one limit of 5 calls per second within one lease period after the second instance has started', async (url) => {
     const leaseMs = 1_500
     const left: number[] = []
     const stop = new AbortController()
@@ -122,7 +122,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     expectLimited(late(), [...ofFirst, ...ofSecond])
   })
 
-  test('pause together for one subscription key, without a pause for other keys', async (url) => {
+  test('pause together for one subscription key, and not for other keys', async (url) => {
     const journals = await openTwo(url)
     const limit = { calls: 2, windowMs: 60_000 }
     await journals[0].rateLimit.pauseFor('one', 30_000)

@@ -172,18 +172,18 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
       async (journal) => journal.settle(await beginNew(journal, batchOf(['a'])), [confirmed(0)]),
     ],
   ])(
-    'grow with the number of parked records of a key only by the records that change when a record of the key is %s',
+    'grow with the number of parked records of a key only by the records that change, if a record of the key is %s',
     (_, perLiveRecord, work) => expectGrowth(perLiveRecord, work),
   )
 
-  it('do not grow with the number of records that are due for a retry when the stages are read with the partners that have no open record', async () => {
+  it('do not grow with the number of records that are due for a retry if the stages of all partners are read', async () => {
     const left = Array.from({ length: 100 }, (_, n) => `partner-${n}`)
     await expectGrowth(0, (journal) =>
       createRolloutStore((journal as DurableJournal).database).snapshot(undefined, left),
     )
   })
 
-  it('do not grow with the number of newer batches when older batches are purged', async () => {
+  it('do not grow with the number of newer batches if older batches are purged', async () => {
     const readFor = async (kept: number): Promise<number> => {
       const url = await postgres.createDatabase()
       await (await openJournal({ url })).close()
@@ -215,7 +215,7 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
     expect((await readFor(30_000)) - (await readFor(100))).toBeLessThan(10_000)
   })
 
-  it('do not grow with the number of records of one key when a batch is settled', async () => {
+  it('do not grow with the number of records of one key if a batch is settled', async () => {
     const readFor = async (keys: number): Promise<number> => {
       const url = await postgres.createDatabase()
       const client = new Client({ connectionString: url })

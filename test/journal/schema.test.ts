@@ -30,7 +30,7 @@ it('a journal creates its tables in an empty file and reads them after a restart
 it.each([
   ['99', /version 99, but .* version 4\. Nothing was changed\. Start the newer program/],
   ['3', /version 3, but .* version 4\. Nothing was changed\. Finish the open records/],
-])('a journal of version %s is refused with a remedy and stays unchanged', async (version, message) => {
+])('a journal of version %s is refused with advice, and stays unchanged', async (version, message) => {
   const file = `${await makeFolder()}/journal.db`
   const { store, journal } = await openSqlite(file)
   await sql`update journal_meta set value = ${version} where name = 'version'`.execute(store.db)

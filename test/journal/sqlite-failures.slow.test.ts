@@ -15,7 +15,7 @@ import { createJournalClock, createJournalEvents, makeFolder, openSqlite } from 
 const timeouts = { timeoutMs: 400, settleTimeoutMs: 5_000 }
 
 describe('an SQLite journal', () => {
-  it('leaves records to recovery if their reopening was committed after its caller had given up', async () => {
+  it('leaves records to recovery if the commit that reopened them succeeded after the caller had given up', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let slow = Promise.resolve()
@@ -43,7 +43,7 @@ describe('an SQLite journal', () => {
     expect(await journal.findAbandoned(() => true)).toEqual([])
   })
 
-  it('reports an unknown outcome if the store committed a batch but did not answer', async () => {
+  it('reports an unknown outcome if the store committed a batch but the answer was lost', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let isCommitted = false
@@ -68,7 +68,7 @@ describe('an SQLite journal', () => {
     expect(await next.takeOver()).toMatchObject([{ after: new Map([[0, []]]) }])
   })
 
-  it('never stores a batch after it has reported the batch as not stored', async () => {
+  it('never stores a batch that it has reported as not stored', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let goOn = (): void => undefined
@@ -91,7 +91,7 @@ describe('an SQLite journal', () => {
     expect(rows).toEqual([])
   })
 
-  it('syncs each commit to a file that only its owner can read', async () => {
+  it('syncs each commit, to a file that only its owner can read', async () => {
     const file = `${await makeFolder()}/new folder/journal.db`
     const { store } = await openSqlite(file)
     const pragma = async (name: string) =>
@@ -102,7 +102,7 @@ describe('an SQLite journal', () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600)
   })
 
-  it('stores no batch while the disk is full, and settles records when there is room again', async () => {
+  it('stores no batch while the disk is full, and settles records when the disk has room again', async () => {
     const { heard, events } = createJournalEvents()
     const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, {
       ...timeouts,
@@ -147,7 +147,7 @@ describe('an SQLite journal', () => {
     10_000,
   )
 
-  it('waits for the lock of another program until its timeout', async () => {
+  it('waits for the lock of another program until the timeout of the batch', async () => {
     const file = `${await makeFolder()}/journal.db`
     const { journal } = await openSqlite(file, timeouts)
     const other = new DatabaseSync(file)

@@ -19,7 +19,7 @@ it('the journal records no unclean end for an instance that ends cleanly', async
   expect(await bothOf(other.store.db)).toEqual([undefined, undefined])
 })
 
-it('the journal records the end of an instance as killed if its process has died', async () => {
+it('the journal records the end of an instance as killed if the process of the instance has died', async () => {
   const clock = createJournalClock()
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { clock })
   const { pid } = spawnSync('true')

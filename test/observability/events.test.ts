@@ -79,7 +79,7 @@ describe('createEvents', () => {
 })
 
 describe('framesOf', () => {
-  it('returns the frames without the message, even if lines of the message look like frames', () => {
+  it('returns the frames without the message, even if the message has lines that look like frames', () => {
     const error = new TypeError('hush\n    at hush (hush.js:1:1)\n  hush')
     const frames = framesOf(error)
     expect(frames.length).toBeGreaterThan(0)

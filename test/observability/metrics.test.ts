@@ -91,7 +91,7 @@ describe('createMetrics', () => {
     ])
   })
 
-  it('counts V3 calls by class of status, and calls that waited in or left the queue', async () => {
+  it('counts V3 calls by class of status, and counts calls that waited in the queue or left it', async () => {
     const metrics = createMetrics()
     for (const status of [201, 204, 404, 429, 503, undefined])
       metrics.called({ kind: 'write', status, durationMs: 250 })
@@ -109,7 +109,7 @@ describe('createMetrics', () => {
     ])
   })
 
-  it('reads gauges at each rendering, as one number or as one number per label value', async () => {
+  it('reads gauges whenever the metrics are rendered, as one number or as one number for each label value', async () => {
     const metrics = createMetrics()
     let depth = 1
     metrics.addGauge('depth', 'How deep.', () => depth)
@@ -127,7 +127,7 @@ describe('createMetrics', () => {
     ])
   })
 
-  it('shows no value of a gauge if its reading fails', async () => {
+  it('leaves out the value of a gauge that cannot be read', async () => {
     const metrics = createMetrics()
     let reading = Promise.resolve([{ partner: 'acme', value: 3 }])
     metrics.addGauge('kept', 'What is kept.', () => reading, { labels: ['partner'] })
@@ -136,7 +136,7 @@ describe('createMetrics', () => {
     expect(await samples(metrics)).toEqual([])
   })
 
-  it('shares no metric with another instance, and includes the metrics of the process', async () => {
+  it('shares no metric with another set of metrics, and includes the metrics of the process', async () => {
     const [one, other] = [createMetrics(), createMetrics()]
     createEvents(createLogger('silent'), one.instruments).internalError({ errorName: 'Error', stack: [] })
     expect(await samples(one)).toEqual(['markbridge_internal_errors_total 1'])
@@ -153,7 +153,7 @@ const linesOf = (text: string): string[] =>
     .split('\n')
     .map((line) => line.replace(/\{(.*)\}/, (_, labels: string) => `{${labels.split(',').sort().join()}}`))
 
-it('createMetrics formats metrics exactly as the library prom-client does', async () => {
+it('createMetrics formats metrics exactly as the library prom-client formats them', async () => {
   const registry = new Registry()
   const registers = [registry]
   const counter = new Counter({ name: 'a_total', help: 'With \\ and\nlines', labelNames: ['of', 'to'], registers }) // prettier-ignore
@@ -214,7 +214,7 @@ async function totals(sum: MetricsSum): Promise<Record<string, number | undefine
   }
 }
 
-it('the merged metrics of all workers keep the counts of a worker that has ended', async () => {
+it('the merged metrics of all workers keep the counts of workers that have ended', async () => {
   const sum = createMetricsSum(Date.now)
   for (const worker of [1, 2]) sum.started(worker)
   sum.replace(1, await show({ calls: 3, errors: 1 }))

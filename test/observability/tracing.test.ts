@@ -123,7 +123,7 @@ it('the adapter names the span of the call in traceparent when it forwards a req
     expect(spans.find(({ spanId }) => spanId === parentSpanId)?.kind).toBe(2)
 })
 
-it('the adapter ends the span of a V2 read with an error status if V2 closes the connection without a reply', async () => {
+it('the adapter ends the span of a V2 read as an error if V2 closes the connection without a reply', async () => {
   const part =
     'Content-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\nHTTP/1.1 201 Created\r\n\r\n{}'
   const { collector, adapter, end } = await startTraced(
@@ -144,7 +144,7 @@ it('the adapter ends the span of a V2 read with an error status if V2 closes the
   expect(reads.map(({ status, attributes }) => [status.code, attributes])).toEqual([[2, []]])
 })
 
-it('the adapter finishes an orphaned batch within a recovery span, with child spans for calls and commits', async () => {
+it('the adapter traces the recovery of a batch as a recovery span, with child spans for calls and commits', async () => {
   const journal = journalFile({ encrypted: true })
   await leave(journal, { partner: 'acme', payload: payloadOf(batchOf([flatRecord(1)])), learners: [1] })
   const { collector, adapter, end } = await startTraced(
@@ -187,7 +187,7 @@ it('the adapter adds a span for live comparison to the trace of the request', as
   })
 })
 
-it('the adapter begins a new trace if traceparent is invalid, and respects a sampling flag of 0', async () => {
+it('the adapter begins a new trace if traceparent is invalid, and sends no spans if the sampling flag is 0', async () => {
   const { collector, upstream, adapter, end } = await startTraced(onePartner({}))
   for (const [index, traceparent] of [
     '00-nonsense',
@@ -230,7 +230,7 @@ it('the adapter puts no learner, mark, credential, path or client text into a tr
     expect(text.replace(/^\/v1\/traces$/gm, '')).not.toContain(secret)
 })
 
-it('the adapter takes resource attributes from the OTEL variables, and warns if it cannot send spans', async () => {
+it('the adapter takes resource attributes from the OTEL variables, and logs a warning if spans cannot be sent', async () => {
   vi.stubEnv('OTEL_RESOURCE_ATTRIBUTES', 'deployment.environment.name=test')
   const collector = await startCollector(400)
   let failures = 0

@@ -94,7 +94,7 @@ const keyOf = ({ rule, input }: AbnfCase): string => `${rule} ${input}`
 describe('the parser, on the OData ABNF 4.01 test cases', () => {
   const asStated = cases.filter((abnfCase) => !(keyOf(abnfCase) in exceptions))
 
-  test('accepts or rejects at least 95 % of the cases as the OASIS file states', () => {
+  test('accepts or rejects at least 95 % of the cases as the file of OASIS states', () => {
     expect(asStated.length / cases.length).toBeGreaterThan(0.95)
   })
 
@@ -110,7 +110,7 @@ describe('the parser, on the OData ABNF 4.01 test cases', () => {
   )
 
   test.each(Object.entries(exceptions))(
-    'still deviates from the OASIS file as documented: %s',
+    'still deviates from the file of OASIS in the documented case: %s',
     (key, { outcome }) => {
       const known = cases.filter((abnfCase) => keyOf(abnfCase) === key)
       expect(known.map(outcomeOf)).toEqual([outcome])

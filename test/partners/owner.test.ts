@@ -79,14 +79,14 @@ describe('the owner of a batch', () => {
     ['lists of objects', '[{"id":"a"}]', '[{"id":"b"}]'],
     ['a list and its text', '["a"]', JSON.stringify('["a"]')],
   ]
-  it.each(texts)('differs if the claims of two tokens are %s', (_what, one, other) => {
+  it.each(texts)('differs if the same claim of two tokens holds %s', (_what, one, other) => {
     for (const name of ['organisation', 'client_id']) {
       const of = (text: string): string => ownerOf(jwtOf(`{"iss":"idp","azp":"app","${name}":${text}}`))
       expect(of(one)).not.toBe(of(other))
     }
   })
 
-  it('is the same for a string claim with other escapes', () => {
+  it('is the same for a string claim that is escaped differently', () => {
     const of = (text: string): string => ownerOf(jwtOf(`{"iss":"idp","client_id":"${text}"}`))
     expect(of('a/b')).toBe(of('a\\/\\u0062'))
   })
@@ -105,14 +105,14 @@ describe('the owner of a batch', () => {
     expect(of({ azp: 'app-A', sub: 'teacher' })).toBe(of({ azp: 'app-A', sub: 'head' }))
   })
 
-  it('depends on the configured claims, or on the claims that name a client if the token has none of the configured claims', () => {
+  it('depends on the configured claims, or on the claims that name a client if the token has none of those', () => {
     const byUnit = { ...acme, identityClaims: ['iss', 'unit'] }
     const of = (more: object): string => ownerOf(jwt({ iss: 'idp', ...more }), 'key', byUnit)
     expect(of({ unit: 'a', azp: 'app-A' })).toBe(of({ unit: 'a', azp: 'app-B' }))
     expect(of({ azp: 'app-A' })).not.toBe(of({ azp: 'app-B' }))
   })
 
-  it('equals the owner that earlier versions stored for ordinary claims', () => {
+  it('equals, for ordinary claims, the owner that earlier versions stored', () => {
     expect(own).toBe(
       createHash('sha256')
         .update(

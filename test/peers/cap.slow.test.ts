@@ -152,7 +152,7 @@ describe.skipIf(missing !== undefined)('the adapter, when a client posts a batch
       await Promise.all([write('full'), write('minimal')])
     })
 
-    it('stores each record as one mark if the adapter is killed before it has the replies', async () => {
+    it('stores each record as one mark if the adapter is killed before the replies arrive', async () => {
       const { port } = await theCap()
       const proxy = await strike(port, Array<Fault>(COUNT).fill({ kind: 'stall', ms: 60_000 }))
       const folder = mkdtempSync(join(tmpdir(), 'markbridge-peers-'))

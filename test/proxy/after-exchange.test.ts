@@ -208,7 +208,7 @@ describe('openExchange for the guards', () => {
     expect(await outcomeOf('record', { cause: error(code) })).toBe(bad)
   })
 
-  it('counts a write only if the write has an outcome and its client stays connected', async () => {
+  it('counts a write only if its outcome is known and its client stays connected', async () => {
     const refused = endedOnV3({ ...answer, tally: { ...tally, refused: 1 } })
     expect(await outcomeOf('batch', { ...refused, cause: error('ADP_INTERNAL') })).toBe('refused')
     expect(await outcomeOf('batch', {})).toBe('not counted')
@@ -248,7 +248,7 @@ describe('openExchange for the guards', () => {
 })
 
 describe('openExchange for the comparison', () => {
-  it('reports the keys of an unsampled write a single time, also if the write fails', async () => {
+  it('reports the keys of an unsampled write exactly once, even if the write fails', async () => {
     const reported: (readonly unknown[])[] = []
     const comparison = {
       ...{ isWanted: () => false, offer: () => expect.fail('it was offered'), onThrottled: () => undefined },

@@ -6,7 +6,7 @@ import { soleQueue } from '../../src/upstream/index.ts'
 
 const newcomer = { ...soleQueue, isAccepted: () => false }
 
-it('the byte budget gives one client most of the budget, reserves a part for other clients, and reuses released bytes', () => {
+it('the byte budget gives one client most of the budget, and reserves the rest for other clients', () => {
   let refusals = 0
   const budget = createByteBudget(900, () => (refusals += 1))
   const [first, second] = [budget.open(soleQueue), budget.open(soleQueue)]

@@ -54,7 +54,7 @@ describe('sendError', () => {
   )
 
   it.each([new TypeError('hush'), 'hush', undefined, { hush: 1 }])(
-    'shows and logs only the kind of the unexpected error %j',
+    'shows and logs only the kind of error for the unexpected error %j',
     async (cause) => {
       const { head, body, log } = await replyTo(cause)
       expect(head).toContain('HTTP/1.1 500 Internal Server Error')

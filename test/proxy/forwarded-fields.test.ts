@@ -53,7 +53,7 @@ it.each(rows)(
   },
 )
 
-it('replaceForwarding sets x-forwarded-proto to https for an encrypted connection, unless a trusted proxy names the scheme', () => {
+it('replaceForwarding sets x-forwarded-proto to https for an encrypted connection, unless a trusted proxy sends the scheme', () => {
   expect(replaced('192.0.2.1', {}, true)['x-forwarded-proto']).toBe('https')
   expect(replaced('192.0.2.1', {}, false)['x-forwarded-proto']).toBe('http')
   expect(replaced('127.0.0.1', { 'x-forwarded-proto': 'http' }, true)['x-forwarded-proto']).toBe('http')
@@ -109,7 +109,7 @@ it.each([
   ['fe80::1%eth0', false],
   ['', false],
   ['10.0.0.1, 10.0.0.2', false],
-])('the test for trusted proxies decides whether %j is trusted: %s', (address, held) => {
+])('the test for trusted proxies returns for the address %j: %s', (address, held) => {
   expect(trusted.has(address)).toBe(held)
 })
 

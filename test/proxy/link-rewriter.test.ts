@@ -52,7 +52,7 @@ describe('LinkRewriter', () => {
     expect(rewrite([text])).toBe(text)
   })
 
-  it('returns the same bytes wherever the body is split into chunks', () => {
+  it('returns the same bytes if the body is split into chunks at any place', () => {
     const text = rows.map(([body]) => `${body}"caf\u00e9 \u{1f600}\\"@odata."`).join(',')
     const expected = rewrite([text])
     const bytes = Buffer.from(text)
@@ -94,7 +94,7 @@ describe('LinkRewriter', () => {
     )
   })
 
-  it('rewrites a link as soon as its address has arrived, however long the link is', () => {
+  it('rewrites a link as soon as the address has arrived, even if the link is long', () => {
     const rewriter = new LinkRewriter({ rewritings: [{ from, to }], requested })
     const open = Buffer.from(`{"@odata.nextLink":"${from}/${'x'.repeat(100_000)}`)
     expect(rewriter.write(open).length).toBe(open.length + to.length - from.length)

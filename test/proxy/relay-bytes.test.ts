@@ -29,7 +29,7 @@ describe('a request that the relay sends to V2', () => {
     ['a body with a length', 'PUT /V2/x', 'a: 1\r\nContent-Length: 3\r\n', 'a\r\n', ['a: 1', 'Content-Length: 3']],
     ['a length of 0', 'POST /V2/x', 'Content-Length: 0\r\n', '', ['content-length: 0']],
     ['a GET with a body', 'GET /V2/x', 'Content-Length: 2\r\n', 'ab', ['Content-Length: 2']],
-  ])('contains unchanged: %s', async (_name, start, lines, body, fields) => {
+  ])('reaches V2 unchanged: %s', async (_name, start, lines, body, fields) => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url)
     expect(await exchange(relay.port, ask(start, lines, body))).toMatch(/^HTTP\/1\.1 200 OK/)
@@ -43,7 +43,7 @@ describe('a request that the relay sends to V2', () => {
     ['an expectation that the adapter answered', 'Expect: 100-continue\r\n', []],
     ['fields that override the method or path', 'X-HTTP-Method-Override: DELETE\r\nX-Original-URL: /admin\r\nX-Rewrite-Url: /admin\r\n', []],
     ['claims about the route of the request', 'X-Forwarded-For: 1.2.3.4\r\nforwarded: for=1.2.3.4\r\nVia: 1.1 x\r\nX_Real_IP: 1.2.3.4\r\n', []],
-  ])('loses %s', async (_name, lines, kept) => {
+  ])('reaches V2 without %s', async (_name, lines, kept) => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url)
     await exchange(relay.port, ask('GET /V2/x', lines))
@@ -56,7 +56,7 @@ describe('a request that the relay sends to V2', () => {
     ])
   }) // prettier-ignore
 
-  it('is not sent, and the client gets 503, if its length differs from the body that was already read', async () => {
+  it('is not sent if its length differs from the length of the body that was read', async () => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url, { call: { body: Buffer.from('too long') } })
     expect(await exchange(relay.port, ask('POST /V2/x', 'Content-Length: 2\r\n', 'ab'))).toMatch(/ 503 /)

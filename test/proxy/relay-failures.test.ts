@@ -66,7 +66,7 @@ describe('a client that disconnects from the relay', () => {
     expect(relay.log).toEqual([])
   })
 
-  it('does not make the relay end the call to V2 for a write with the option keepGoing', async () => {
+  it('does not make the relay end the call to V2 if the write has the option keepGoing', async () => {
     const kept = Promise.withResolvers<WireReply>()
     const answer = Promise.withResolvers<() => void>()
     const upstream = await startRawUpstream((socket) => {
@@ -88,7 +88,7 @@ describe('a client that disconnects from the relay', () => {
   })
 
   it.each(['before', 'after'])(
-    'does not prevent the timeout of a write with keepGoing if it disconnects %s the head of an endless reply',
+    'does not prevent the timeout of a write with keepGoing if the client disconnects %s the head of an endless reply',
     async (when) => {
       const head = Promise.withResolvers<() => void>()
       const upstream = await startRawUpstream((socket) => {
@@ -113,7 +113,7 @@ describe('a client that disconnects from the relay', () => {
     },
   )
 
-  it('makes the relay end the call to V2 during the upload, even with the option keepGoing', async () => {
+  it('makes the relay end the call to V2 during the upload, even if the write has the option keepGoing', async () => {
     const ended = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((socket) => {
       socket.once('close', () => ended.resolve(undefined))
@@ -127,7 +127,7 @@ describe('a client that disconnects from the relay', () => {
     expect(await relay.outcome()).toMatchObject({ kind: 'lost' })
   })
 
-  it('makes the relay drop its request if the request was still queued', async () => {
+  it('makes the relay drop a request that is still queued', async () => {
     const upstream = await startRawUpstream(() => undefined)
     const relay = await startRelay(upstream.url, { connections: 1, timeoutMs: 60_000 })
     await RawClient.open(relay.port, get)
@@ -142,7 +142,7 @@ describe('a client that disconnects from the relay', () => {
 })
 
 describe('the relay with no free connection to V2', () => {
-  it('lets a request wait, and refuses the request if no connection becomes free', async () => {
+  it('lets a request wait, and then refuses the request if no connection becomes free', async () => {
     const upstream = await startRawUpstream(() => undefined)
     const relay = await startRelay(upstream.url, { connections: 1, acquireMs: 50, timeoutMs: 60_000 })
     const first = await RawClient.open(relay.port, get)
@@ -167,7 +167,7 @@ describe('a stage that changes before the relay sends the first byte of a write'
   }
   const refused = { kind: 'notSent', error: { code: 'ADP_STAGE_UNKNOWN' } }
 
-  it('stops a write that was waiting for a connection', async () => {
+  it('stops a write that waits for a connection', async () => {
     const sockets: Socket[] = []
     const upstream = await startRawUpstream((socket) => void sockets.push(socket))
     const { stage, call } = changing()
@@ -184,7 +184,7 @@ describe('a stage that changes before the relay sends the first byte of a write'
     expect(upstream.seen.join('').match(/POST/g)).toHaveLength(1)
   })
 
-  it('stops a write whose connection opens after the change', async () => {
+  it('stops a write whose connection opened after the change', async () => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const { stage, call } = changing()
     const relay = await startRelay(upstream.url, { timeoutMs: 5_000, call })
@@ -236,7 +236,7 @@ describe("the relay's captured copy of a reply", () => {
     expect(got.split('\r\n\r\n')[1]).toBe('x'.repeat(200_000))
   })
 
-  it('is dropped if it is too large, and the client still gets the whole reply', async () => {
+  it('is dropped if the reply is too large, and the client still gets the whole reply', async () => {
     const upstream = await startRawUpstream(replyWithBytes(large))
     const relay = await startRelay(upstream.url, { call: { captureBytes: 100, onReplyEnd: () => undefined } })
     expect((await exchange(relay.port, get)).split('\r\n\r\n')[1]?.length).toBe(200_000)

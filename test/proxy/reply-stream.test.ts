@@ -66,7 +66,7 @@ describe('createBatchReply', () => {
     )
   })
 
-  it('sends nothing before it begins, so that an error can still replace the reply', async () => {
+  it('sends nothing before begin() is called, so that an error can still replace the reply', async () => {
     const { client, response, reply } = await openReply(2)
     reply.setPart(0, part(0))
     for (let turns = 0; turns < 5; turns += 1) await turn()

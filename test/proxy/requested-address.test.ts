@@ -62,7 +62,7 @@ describe('takeSideMarker', () => {
 describe('isIssuedTo', () => {
   const markerOf = (url: string) => takeSideMarker(incomingMessage({ url })) ?? { side: 'v2', proof: '' }
 
-  it('accepts a link of V3 only from the owner to whom it was issued', () => {
+  it('accepts a link of V3 only from the owner who received the link', () => {
     const marker = markerOf(`${segment}/V2/x`)
     expect(isIssuedTo(marker, () => secret, 'owner')).toBe(true)
     expect(isIssuedTo(marker, () => secret, 'other')).toBe(false)

@@ -64,7 +64,7 @@ describe('collectPage', () => {
     ])
   }) // prettier-ignore
 
-  it('needs no further page of V3 to return a next link if V3 itself leaves out unmarked rows', async () => {
+  it('reads no further page of V3 for a next link if V3 itself leaves out unmarked rows', async () => {
     const { fetched, source } = pagesOf([['ab', 'cd', 'e']], true)
     const page = await collectPage(source, { ...all, size: 2, from: { ...start, link: '0.1' } })
     expect([page.next, fetched]).toEqual([{ window: 0, link: '0.2', given: '' }, ['0.1']])
@@ -74,7 +74,7 @@ describe('collectPage', () => {
     ['an empty page', ['ab', ''], undefined],
     ['a page with a mark', ['ab', 'c'], { window: 0, link: '0.1', given: '' }],
   ])(
-    'reads the second page of V3 after a full first page, if the link to the second page leads to %s',
+    'reads the second page of V3 after a full first page if the link leads to %s',
     async (_what, pages, next) => {
       const { fetched, source } = pagesOf([pages], true)
       const page = await collectPage(source, { ...all, size: 2 })
@@ -100,8 +100,8 @@ describe('collectPage', () => {
 
 const guidOf = (index: number): string => `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
 
-describe('the list of rows in a next link, which the client has already received', () => {
-  it('recognises these rows in any order, and no other row', () => {
+describe('the list of received rows in a next link', () => {
+  it('recognises these rows in any order, and no other rows', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.uuid(), { maxLength: 60 }), fc.nat(60), (ids, at) => {
         const [given, left] = [ids.slice(0, at).map(mark), ids.slice(at).map(mark)]
@@ -113,7 +113,7 @@ describe('the list of rows in a next link, which the client has already received
     )
   })
 
-  it('recognises no other row of a page so large that hashes of four bytes collide', () => {
+  it('takes no other row for a received row, even on a page where hashes of four bytes collide', () => {
     const rows = Array.from({ length: 16_000 }, (_, index) => mark(guidOf(index)))
     for (const at of [1, 4_000, 8_000, 15_999]) {
       const text = writeGivenRows(rows.slice(0, at), rows.slice(at))
@@ -122,7 +122,7 @@ describe('the list of rows in a next link, which the client has already received
     }
   })
 
-  it('takes about 5 KB for a page of 1000 rows, and is an empty text for no rows', () => {
+  it('takes about 5 KB for a page of 1000 rows', () => {
     const rows = Array.from({ length: 1_000 }, (_, index) => mark(guidOf(index)))
     expect(writeGivenRows(rows.slice(1), rows.slice(0, 1)).length).toBeLessThan(5_400)
     expect(writeGivenRows([], rows)).toBe('')

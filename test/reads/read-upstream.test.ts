@@ -98,7 +98,7 @@ describe('readUpstream', () => {
     ]) // prettier-ignore
   })
 
-  it("removes positions in the adapter's own query from V3's message", async () => {
+  it("removes positions in the adapter's own query from an error message of V3", async () => {
     const entries = [{ code: 'X', message: 'Expected "eq" at position 15.', target: undefined }]
     const seen = await read([{ kind: 'refused', error: { status: 501, form: 'odata', entries } }])
     expect(seen.result).toEqual([
@@ -116,14 +116,14 @@ describe('readUpstream', () => {
     ])
   })
 
-  it('waits in the queue of the rate limit for every GET, including retries', async () => {
+  it('queues every GET at the rate limit, including retries', async () => {
     const seen = await read([unavailable('notConnected'), unavailable('throttled', 4_000), page], {
       callsPerSecond: 1,
     })
     expect(times(seen)).toEqual([0, 1_050, 5_050])
   })
 
-  it('renews a rejected token once, and not a second time', async () => {
+  it('renews a rejected token once, but not a second time', async () => {
     const seen = await read([refused(401), page], { renews: true })
     expect(seen.calls.map(([, token]) => token)).toEqual(['bearer 0', 'bearer 1'])
     const twice = await read([refused(401)], { renews: true })
@@ -138,7 +138,7 @@ describe('readUpstream', () => {
     ['a 400 without a message', refused(400, undefined, ''), ['ADP_UPSTREAM_REFUSED', expect.stringContaining('400'), [{ code: 'ADP_UPSTREAM_REFUSED', message: '' }]]],
     ['an unreadable reply', { kind: 'broken', status: 200 }, ['ADP_UPSTREAM_PROTOCOL', expect.stringContaining('200'), []]],
   ] // prettier-ignore
-  it.each(errors)('throws the expected error for %s', async (_name, outcome, result) => {
+  it.each(errors)('throws an error with the expected code for %s', async (_name, outcome, result) => {
     const seen = await read([outcome])
     expect([seen.result, seen.calls.length]).toEqual([result, 1])
   })

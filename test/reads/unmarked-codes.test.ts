@@ -56,7 +56,7 @@ function openSession() {
 const silent = { unmarkedCodesUnknown: () => undefined }
 
 describe('createUnmarkedCodes', () => {
-  it('reads all pages of the code lookup, does not count them as pages of the answer, and caches the ids for ten minutes per client', async () => {
+  it('reads all pages of the code lookup, and caches the ids for ten minutes for each client', async () => {
     const { clock, session, queries } = openSession()
     const codes = createUnmarkedCodes(clock, silent)
     const client = clientOf('one', ['-'])
@@ -76,7 +76,7 @@ describe('createUnmarkedCodes', () => {
     expect(queries.length).toBe(8)
   })
 
-  it('sends one lookup for concurrent requests, and sends the lookup again if the client of the first request disconnects', async () => {
+  it('shares one lookup between concurrent requests, and repeats the lookup if the client that started it disconnects', async () => {
     const { clock, session, queries } = openSession()
     const codes = createUnmarkedCodes(clock, silent)
     const client = clientOf('one', ['-'])

@@ -17,7 +17,7 @@ describe('readAdviceNote', () => {
   )
 
   it.each(['V3 fails', 'V3 fails (advice: call me)', ''])(
-    'finds no verdict in a text without a note: %j',
+    'returns no verdict for a text without a note: %j',
     (reason) => {
       expect(readAdviceNote(reason)).toEqual({ reason, verdict: undefined, isDespite: false })
     },

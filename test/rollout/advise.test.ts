@@ -42,7 +42,7 @@ const ready: AdviceInput = {
 const has = (text: string): unknown => expect.stringContaining(text)
 
 describe('advise', () => {
-  it('is "ready" with the figures if there is enough evidence', () => {
+  it('is "ready", with the figures, if there is enough evidence', () => {
     expect(advise(ready)).toMatchObject({
       verdict: 'ready',
       missing: [],
@@ -60,7 +60,7 @@ describe('advise', () => {
     })
   })
 
-  it('returns every condition with its progress, and says whether it waits or needs an act', () => {
+  it('returns every condition with its progress, and whether the condition needs time or an act', () => {
     const seen = { v2: enough, v3: { ...enough, records: 1_312, batches: 9 } }
     const { conditions } = advise({ ...ready, seen, unreadable: 3 })
     const named = Object.fromEntries(conditions.map(({ name, ...rest }) => [name, rest]))
@@ -93,7 +93,7 @@ describe('advise', () => {
     expect(advise({ ...ready, ...change })).toMatchObject({ verdict, missing: [has(sentence)] })
   }) // prettier-ignore
 
-  it('reports the figures of the guards if the evidence is against V3 or the guards raised an alarm', () => {
+  it('reports the figures of the guards if the evidence is against V3 or a guard raised an alarm', () => {
     const figures = {
       v3: { ...noRecent.v3, trials: 40, serverError: 20, slow: 1 },
       v2: { ...noRecent.v2, trials: 100 },
@@ -104,7 +104,7 @@ describe('advise', () => {
     expect(advise({ ...ready, guards: { kind: 'alarm', figures } }).missing).toEqual([has('alarm')])
   })
 
-  it('blocks a step if the peak load on V3 needs more calls per second than V3 allows', () => {
+  it('blocks a step if the peak load needs more calls per second than V3 allows', () => {
     const load = { peakRecordsPerSecond: 40, callsPerSecond: 5, recordsPerCall: 10 }
     expect(advise({ ...ready, load }).verdict).toBe('ready')
     const single = { ...load, recordsPerCall: 1 }
@@ -116,7 +116,7 @@ describe('advise', () => {
     expect(advise({ ...ready, load: { ...load, callsPerSecond: undefined } }).verdict).toBe('ready')
   })
 
-  it('is "inconclusive" without writes, however long the partner has been at the stage', () => {
+  it('is "inconclusive" without writes, even after a long time at the stage', () => {
     const none = { records: 0, batches: 0, schools: 0, codes: [] }
     for (const stage of ['shadow', 'canary', 'v3'] as const) {
       const input = {
@@ -247,7 +247,7 @@ describe('advise with comparison', () => {
     expect(judged(given)).toEqual(expected)
   }) // prettier-ignore
 
-  it('requires no comparisons for the step to complete, but reports too many differences', () => {
+  it('requires no comparisons for the step to complete, but reports too many differences if there are any', () => {
     expect(judged(nothing, 'complete')).toEqual(['ready'])
     expect(judged({ days: 0, codes: [], traits: [] }, 'complete')).toEqual(['ready'])
     expect(judged({ differing: 4, bound: 0.0061 }, 'complete')).toHaveLength(2)
@@ -255,7 +255,7 @@ describe('advise with comparison', () => {
 })
 
 describe('neededCheck', () => {
-  it('returns the comparison of replies at shadow, the comparison with marks read back at canary and v3, and undefined at the other stages', () => {
+  it('returns the check of replies at shadow, the check of marks read back at canary and v3, and undefined at other stages', () => {
     expect(stages.map(neededCheck)).toEqual([undefined, 'reply', 'readBack', 'readBack', undefined])
   })
 })

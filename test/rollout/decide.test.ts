@@ -16,7 +16,7 @@ const sideOf = (setting: StageSetting, kind: RequestKind, unit: string) =>
   decide(setting, 'acme', { kind, unit }, () => secret)
 
 describe('decide', () => {
-  it('sends V2 requests to V2 at legacy and shadow and to V3 from the stage v3 on, and requests for V3 paths always to V3', () => {
+  it('sends V2 requests to V2 before the stage v3 and to V3 from v3 on, and requests for V3 paths always to V3', () => {
     for (const stage of stages) {
       if (stage === 'canary') continue
       for (const kind of requestKinds) {
@@ -57,12 +57,12 @@ describe('decide', () => {
     expect(sides(100)).toEqual(['v3', 'v2', 'v2'])
   })
 
-  it('positions a unit by the secret and the partner, so that no client can choose its side', () => {
+  it('assigns a unit to a side by the secret and the partner, so that no client can choose its side', () => {
     const places = [positionOf(secret, 'acme', 'x'), positionOf(secret, 'other', 'x')]
     expect(new Set([...places, positionOf(Buffer.from('another secret'), 'acme', 'x')]).size).toBe(3)
   })
 
-  it('returns undefined if the secret is missing at canary, and needs no secret at any other stage', () => {
+  it('returns undefined at canary if the secret is missing, and needs no secret at any other stage', () => {
     const without = (stage: StageSetting['stage']) =>
       decide({ ...settingOf(50), stage }, 'acme', { kind: 'batch', unit: 'x' }, () => undefined)
     expect(stages.map(without)).toEqual(['v2', 'v2', undefined, 'v3', 'v3'])

@@ -72,7 +72,7 @@ describe('the members of a group (service-facts 15)', () => {
       expect((await call('GET', path + query, `all-but-${domain}`)).status).toBe(403)
   })
 
-  test('belong to a group that gets 404 if its key has no type or another type', async () => {
+  test('belong to a group that is not found (404) if its key has no type or another type', async () => {
     const [group] = await groupsOf('YearGroup')
     const id = String(group?.['ExternalID'])
     const keys = [id, `ExternalID=${id}`, `ExternalID=${id},GroupType=SIMS.GroupTypeEnum'House'`]

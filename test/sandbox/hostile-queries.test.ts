@@ -178,7 +178,7 @@ describe('SQL inside a literal of a query to the sandbox', () => {
     }
   })
 
-  test.each(texts)('matches no entity if the literal is a key: %j', async (text) => {
+  test.each(texts)('matches no entity if the text is a key: %j', async (text) => {
     const key = encodeURIComponent(`(${quoted(text)})`)
     for (const path of [
       `/V3/LearnerIdentifiers${key}`,

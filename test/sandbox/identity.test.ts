@@ -5,7 +5,7 @@ import { createIdentities } from '../../src/sandbox/identity.ts'
 
 const word = fc.integer({ min: 0, max: 0x7fffffff })
 
-test('createIdentities reads the two numbers back from a GUID, but only with the kind and the seed that the GUID was created with', () => {
+test('createIdentities reads the two numbers back from a GUID, but only for the kind and the seed of that GUID', () => {
   fc.assert(
     fc.property(word, word, fc.nat(), (first, second, seed) => {
       const ids = createIdentities(seed)
@@ -19,6 +19,6 @@ test('createIdentities reads the two numbers back from a GUID, but only with the
 })
 
 test.each(['', 'x', '11111111-1111-4111-8111-111111111111', '11111111-1111-1111-1111-11111111111'])(
-  'createIdentities reads no numbers from the text %j, which createIdentities did not create',
+  'createIdentities reads no numbers from the foreign text %j',
   (text) => expect(createIdentities(1).read('mark', text)).toBeUndefined(),
 )

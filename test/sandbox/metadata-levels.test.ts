@@ -54,7 +54,7 @@ test.each([
   },
 )
 
-test('the sandbox keeps the next link under odata.metadata=none, also if $format requests this level in its short form', async () => {
+test('the sandbox keeps the next link under odata.metadata=none, also for the short form of the level in $format', async () => {
   const { request } = await startSandbox({ pageSize: 2 })
   for (const format of ['application/json;odata.metadata=none', 'application/json;metadata=none']) {
     const path = `/V3/LearnerIdentifiers?$format=${encodeURIComponent(format)}`
@@ -63,7 +63,7 @@ test('the sandbox keeps the next link under odata.metadata=none, also if $format
   }
 })
 
-test('the sandbox lets $format override Accept even if $format names no level', async () => {
+test('the sandbox prefers $format to Accept even if $format names no metadata level', async () => {
   const { request } = await cleanSandbox()
   const reply = await request('GET', `/V3/LearnerIdentifiers(${fixed.learner})?$format=json`, {
     headers: full,

@@ -23,7 +23,7 @@ test.each([
   ['/V3', expect.arrayContaining(['LearnerGroups', 'LearnerPersonals', 'LearnerLookups'])],
   ['/Attendance/V3', expect.arrayContaining(['AttendanceLookups', 'StatutoryAttendanceSessions'])],
 ])(
-  'the sandbox lists in the service document of %s only entity sets that can be read below this address',
+  'the sandbox lists in the service document of %s only entity sets that this address serves',
   async (root, expected) => {
     const { json, request } = await cleanSandbox()
     const { body } = await json('GET', root)

@@ -61,7 +61,7 @@ test.each([
   ['V3', '/Attendance/V3', 'Attendee/ExternalID', 2],
   ['V2', '/V2/Attendance', 'Learner', 2],
 ])(
-  'the sandbox counts all records that match a filter on %s, whatever the page size',
+  'the sandbox counts all records that match a filter on %s, with any page size',
   async (_face, root, path, count) => {
     const start =
       'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-03T00:00:00Z'
@@ -154,7 +154,7 @@ test.each([
   expect(Number(head?.headers['content-length'])).toBe(Buffer.byteLength(get?.text ?? ''))
 })
 
-test('the sandbox lists the allowed methods for HEAD on a resource without GET', async () => {
+test('the sandbox answers HEAD with the allowed methods if the resource does not allow GET', async () => {
   const reply = await request(`${url()}/V3/$batch`, { method: 'HEAD', headers: sandboxHeaders })
   expect([reply.statusCode, reply.headers['allow']]).toEqual([405, 'POST'])
 })
@@ -182,7 +182,7 @@ test.each([
   '/V1/Lookup/Attendance/Nothing',
   '/V1/Lookup/Attendance/StatutoryAttendanceSessions',
   '/V1/Lookup/Attendance/AttendanceRecords',
-])('the sandbox returns 404 for %s because it is not a lookup', async (path) => {
+])('the sandbox returns 404 for %s, because it is not a lookup', async (path) => {
   expect((await call('GET', path)).status).toBe(404)
 })
 

@@ -99,7 +99,7 @@ test('openSchool creates a different class for a different seed', () => {
 
 type Row = Readonly<Record<'half' | 'without' | 'least' | 'most' | 'code', unknown>>
 
-test('openSchool creates marks with minutes only for late codes, and without afternoon codes in the morning', () => {
+test('openSchool creates minutes only for late codes, and no afternoon codes in the morning', () => {
   const rows = all(
     school,
     `SELECT code, session % 2 AS half, count(*) - count(minutes_late) AS without, min(minutes_late) AS least, max(minutes_late) AS most
@@ -113,7 +113,7 @@ test('openSchool creates marks with minutes only for late codes, and without aft
   expect(found.filter(({ half, code }) => code === (half === 0 ? '\\' : '/'))).toEqual([])
 })
 
-test('openSchool keeps the writes in a database file, and does not create the data again', async () => {
+test('openSchool keeps the writes in a database file, and does not generate the data again', async () => {
   const db = file()
   const mark = { RecordedBy: { ExternalID: fixed.unknown }, Qualifier: { Comment: 'kept' } }
   const post = jsonOf(nestedMark(mark))
@@ -169,7 +169,7 @@ describe.each([
   })
 })
 
-test('openSchool derives ages, roll states, years, groups and enrolments from the current day, even after the clock has moved', async () => {
+test('openSchool derives ages, years, groups and enrolments from the current day, even after the clock was moved', async () => {
   const { json, put } = await startSandbox({ now: '2026-11-22T10:00:00Z' })
   const read = async (path: string): Promise<Members[]> =>
     ((await json('GET', path)).body as { value: Members[] }).value
@@ -247,7 +247,7 @@ test('openSchool gives each ended enrolment a reason for leaving that fits its e
   expect(ended.filter(({ date, isEnd }) => isEnd !== (date === '08-31'))).toEqual([])
 })
 
-test('openSchool restores the original mark on reset if a client wrote a mark before the register of the session was filled in', () => {
+test('openSchool restores the original mark on reset, even if a client wrote before the register of the session was generated', () => {
   const db = file()
   const first = open({ db }, '2026-06-10')
   const session = dayNumber('2026-06-10') * 2
@@ -276,7 +276,7 @@ test('openSchool restores the original mark on reset if a client wrote a mark be
     )
 })
 
-test('openSchool fills in the registers and moves the pupils up a year if a database file is opened later', () => {
+test('openSchool generates the missing registers, and moves the pupils up a year, if a database file is opened later', () => {
   const db = file()
   const first = open({ db }, '2026-06-10')
   const births = first.roster.entries.map(({ birthDay }) => birthDay)

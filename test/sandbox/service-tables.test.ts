@@ -96,7 +96,7 @@ describe.each(rows)('the collection of the sandbox at $written', ({ domain, writ
   })
 })
 
-test('the sandbox allows changes of the personal information of a learner only with the permission of this domain', async () => {
+test("the sandbox lets a caller change a learner's personal information only with the permission of that domain", async () => {
   const path = `/V3/LearnerPersonals(${fixed.learner})`
   const body = '{"PreferredForename":"Sam"}'
   expect((await call('PATCH', path, 'all-but-Learner.Personal', body)).status).toBe(403)
@@ -157,7 +157,7 @@ describe('the sandbox with $expand (service.md 1.1)', () => {
   ]
 
   test.each(lists)(
-    'expands exactly the collections that service.md lists for %s with %s',
+    'expands, for %s, exactly the collections that service.md lists, with %s',
     async (path, expand, links) => {
       const plain = await list(path)
       for (const option of [expand, expand.replace(/^\$?/, ''), expand.replace(/^\$?/, '$')]) {
@@ -174,7 +174,7 @@ describe('the sandbox with $expand (service.md 1.1)', () => {
     },
   )
 
-  test('allows one nested level of $expand, and shows this level only on request', async () => {
+  test('allows one nested level of $expand, and shows that level only if the query names it', async () => {
     const inside = async (expand: string): Promise<Rows> =>
       (await list(`/V3/LearnerRegistrations?$expand=${expand}`)).flatMap(
         ({ Enrolments }) => Enrolments as Rows,

@@ -82,7 +82,7 @@ test.each(served)(
   },
 )
 
-test('the sandbox offers no V2 resources inside a V3 batch, and no token endpoint on the V2 port', async () => {
+test('the sandbox offers no V2 resource inside a V3 batch, and no token endpoint on the V2 port', async () => {
   const { v2, v3 } = await startFaces()
   const requests = [{ id: '1', method: 'GET', url: flatRead }]
   const reply = await v3.json('POST', '/V3/$batch', jsonOf({ requests }))
@@ -98,7 +98,7 @@ test('the sandbox serves V2 on the V3 port if v2Port is not set', async () => {
   expect((await request('GET', flatRead)).status).toBe(200)
 })
 
-test('the sandbox accepts the keys and tokens of each port only on this port, and the built-in key and token on both ports', async () => {
+test('the sandbox accepts the keys and tokens of a port only on that port, and the built-in key and token on both ports', async () => {
   const { v2, v3 } = await startFaces({
     keys: ['new-key'],
     tokens: [{ token: 'new-token', domains: ['Attendance'] }],
@@ -118,7 +118,7 @@ test('the sandbox accepts the keys and tokens of each port only on this port, an
   expect(await statuses('sandbox', 'sandbox')).toEqual([200, 200])
 })
 
-test('the sandbox accepts the keys and tokens of V3 on the V2 port by default, including tokens that it issued', async () => {
+test('the sandbox accepts the keys and tokens of V3 on the V2 port by default', async () => {
   const { v2, v3 } = await startFaces({
     keys: ['one-key'],
     tokens: [{ token: 'one-token', domains: ['Attendance'] }],

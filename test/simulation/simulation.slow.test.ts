@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { runs } from '../support/long-run.ts'
 import { runHistories } from './run-histories.ts'
 
-it('the write engine keeps every promise and takes every transition of a record in many simulated histories', async () => {
+it('the write engine keeps every promise in many simulated histories, which contain every transition of a record', async () => {
   // Histories of this number detect nearly every mutant.
   const count = runs(900, 20_000)
   // simulation.test.ts runs the earlier seeds.
@@ -12,7 +12,7 @@ it('the write engine keeps every promise and takes every transition of a record 
   expect(told).not.toContain('NEVER')
 }, 600_000)
 
-it('a simulated history has the same events for the same seed in any time zone and language', async () => {
+it('a simulated history has the same events for the same seed in every time zone and language', async () => {
   const [one, other] = await Promise.all([
     runHistories(['--seed', '7'], { TZ: 'UTC', LC_ALL: 'C' }),
     runHistories(['--seed', '7'], { TZ: 'Asia/Tokyo', LC_ALL: 'de_DE.UTF-8' }),

@@ -10,7 +10,10 @@ it('the write engine keeps every promise in a hundred simulated histories', asyn
   expect(told).toMatch(/^100 histories, .*: nothing was found$/m)
 }, 600_000)
 
-it.each(mutants)('the code that the mutant "$name" replaces occurs once in $module', ({ module, from }) => {
-  const source = readFileSync(new URL(`../../src/${module}`, import.meta.url), 'utf8')
-  expect(source.split(from)).toHaveLength(2)
-})
+it.each(mutants)(
+  'the code that the mutant "$name" replaces occurs exactly once in $module',
+  ({ module, from }) => {
+    const source = readFileSync(new URL(`../../src/${module}`, import.meta.url), 'utf8')
+    expect(source.split(from)).toHaveLength(2)
+  },
+)

@@ -8,7 +8,7 @@ describe('toCodeQuery and codeIdOf', () => {
   it.each([
     [['-'], "$filter=Code eq '-'"],
     [['-', "O'", '#&W'], "$filter=Code eq '-' or Code eq 'O''' or Code eq '#&W'"],
-  ])('toCodeQuery asks V3 for the codes %j in one filter', (letters, query) => {
+  ])('toCodeQuery asks V3 for the codes %j with one filter', (letters, query) => {
     expect(decodeURIComponent(toCodeQuery(letters))).toBe(query)
     expect(toCodeQuery(letters)).toMatch(/^[\x21-\x7e]+$/)
     expect(toCodeQuery(letters).split('&')).toHaveLength(1)
@@ -33,7 +33,10 @@ describe('toCodeQuery and codeIdOf', () => {
     ['a row without a code', { ExternalID: id }, undefined],
     ['null', null, undefined],
     ['text in place of a row', '-', undefined],
-  ])('codeIdOf returns the id only of a row that has a requested code: %s', (_name, row, expected) => {
-    expect(codeIdOf(row, new Set(['-', 'b']))).toBe(expected)
-  })
+  ])(
+    'codeIdOf returns an id only for a row of the lookup with a requested code: %s',
+    (_name, row, expected) => {
+      expect(codeIdOf(row, new Set(['-', 'b']))).toBe(expected)
+    },
+  )
 })

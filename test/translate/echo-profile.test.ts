@@ -72,7 +72,7 @@ describe('learnEcho', () => {
     ['a new epoch if a comment of a length once stored whole is cut', [whole, comment('x'.repeat(30), 'x'.repeat(20))], { epoch: 1, commentsShown: true, cutLength: 20, nullKept: true }],
     ['a new epoch if a comment beyond the cut length is stored whole', [cut, comment('one two three', 'one two three')], { epoch: 1, commentsShown: true, wholeLength: 13 }],
     ['a new epoch if missing minutes become 0 after they were kept', [minutes(null, null, true), minutes(null, 0, true)], { epoch: 1 }],
-  ])('learns %s, and nothing more when the last mark is seen again', (_what, echoes, learned) => {
+  ])('learns %s, and learns nothing more from a repetition of the last mark', (_what, echoes, learned) => {
     const profile = learn(...echoes)
     expect(profile).toEqual({ ...freshProfile, qualifierShown: profile.qualifierShown, ...learned })
     expect(echoes.slice(-1).reduce(learnEcho, profile)).toBe(profile)

@@ -50,7 +50,7 @@ describe('toV2Refusal', () => {
     expect(codesOf([entry])).toEqual([code])
   })
 
-  it('limits the errors of a part to 4,096 characters and counts the omitted errors', () => {
+  it('limits the errors of a part to 4,096 characters, and counts the omitted errors', () => {
     const entryOf = (message: string): UpstreamErrorEntry => ({ code: 'E', message, target: undefined })
     const long = Array.from({ length: 5 }, (_, n) => entryOf(`${n}${'x'.repeat(3_000)}`))
     const { errors } = toV2Refusal({ status: 400, form: 'odata', entries: long, omitted: 7 }, v2ErrorRules)
@@ -61,7 +61,7 @@ describe('toV2Refusal', () => {
     ])
   })
 
-  it('applies the first rule of the error mapping whose conditions all hold', () => {
+  it('applies the first rule of the error mapping of which all conditions hold', () => {
     const to = (code: string): ErrorMappingRule['to'] => ({ code, message: code })
     const mapping: ErrorMappingRule[] = [
       { status: 409, code: /A/, message: /B/, target: /C/, to: to('all') },
@@ -118,7 +118,7 @@ describe('toV2Refusal for an error with details', () => {
     const error = readUpstreamError(400, JSON.stringify({ error: { message: 'm', ...outer, details } }))
     return toV2Refusal(error, v2ErrorRules).errors.map(({ code }) => code)
   }
-  it('also reports the outer error, once, if a rule of the error mapping fits it', () => {
+  it('also reports the outer error if a rule of the error mapping fits the outer error', () => {
     expect(codes({ code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual(['ATT_VAL_2', 'ATT_VAL_3'])
     expect(codes({ code: 'ATT_VAL_2' }, { code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual([
       'ATT_VAL_2',
@@ -130,7 +130,7 @@ describe('toV2Refusal for an error with details', () => {
     ])
   })
 
-  it('drops the outer error if no rule of the error mapping fits it', () => {
+  it('drops the outer error if no rule of the error mapping fits the outer error', () => {
     expect(codes({ code: 'MULTIPLE_ERRORS' }, { code: 'ATT_VAL_2' }, { code: 'ATT_VAL_3' })).toEqual([
       'ATT_VAL_2',
       'ATT_VAL_3',
@@ -145,12 +145,9 @@ it.each([
   ['Syntax error at line 1, column 55 of the filter', 'Syntax error of the filter'],
   ["Syntax error: character 'x' is not valid at position: 8", "Syntax error: character 'x' is not valid"],
   ['5 rows at most, 90 days', '5 rows at most, 90 days'],
-])(
-  'withoutPlaces removes the positions of a query that the client did not write from the message: %s',
-  (message, expected) => {
-    expect(withoutPlaces(message)).toBe(expected)
-  },
-)
+])("withoutPlaces removes positions in the adapter's own query from the message: %s", (message, expected) => {
+  expect(withoutPlaces(message)).toBe(expected)
+})
 
 describe('toV2Failure', () => {
   const notApplied = (reason: Extract<FailedOutcome, { kind: 'notApplied' }>['reason']): FailedOutcome => ({

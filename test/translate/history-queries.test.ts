@@ -14,7 +14,7 @@ const mark = (learner: number, event: number): FlatReply =>
   })
 
 describe('toHistoryQueries', () => {
-  it('selects the changes of each mark by learner and session', () => {
+  it('selects the changes of each mark by its learner and session', () => {
     const one = `Attendee/ExternalID eq ${guid(1)} and Event/ExternalID eq ${guid(2)}`
     const other = `Attendee/ExternalID eq ${guid(3)} and Event/ExternalID eq ${guid(4)}`
     const texts = (marks: FlatReply[]): string[] => toHistoryQueries(marks).map(decodeURIComponent)
@@ -42,7 +42,7 @@ describe('toHistory', () => {
     Qualifier: { MinutesLate: 3, Comment: 'c' },
   }
 
-  it('converts a row into a flat state of the mark, even if nobody recorded the row', () => {
+  it('converts a row into a flat state of the mark, even if the row names no recorder', () => {
     const state = { ...mark(1, 2), ExternalID: guid(5), Present: false, Absent: true, SchoolAttendanceCode: guid(8), MinutesLate: 3, Comment: 'c' } // prettier-ignore
     expect(toHistory(row)).toEqual(state)
     expect(historyKey(state)).toBe(historyKey({ ...mark(1, 2), Learner: guid(1).toUpperCase() }))

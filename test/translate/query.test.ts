@@ -50,7 +50,7 @@ describe('createReadPlanner', () => {
     expect(filtered(v2)).toEqual([`$filter=${v3}`])
   }) // prettier-ignore
 
-  it('orders by nested paths, accepts options without $, and leaves the other options to the adapter', () => {
+  it('orders by nested paths, and keeps $top, $skip, $count and $select out of the query to V3', () => {
     const { queries, ...rest } = plan(
       'filter=true&OrderBy=Learner desc,MinutesLate&top=5&skip=2&count=true&select=Learner,Comment&x=1',
     )
@@ -84,7 +84,7 @@ describe('createReadPlanner', () => {
     ])
   })
 
-  it('splits a range of more than 90 days into windows that touch but do not overlap', () => {
+  it('splits a range of more than 90 days into adjacent windows that do not overlap', () => {
     const wide =
       'AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-30T00:00:00Z'
     const window = (from: string, to: string): string =>
@@ -106,7 +106,7 @@ describe('createReadPlanner', () => {
     ['dates without a time', 'AttendableEventStart ge 2026-01-01 and AttendableEventStart lt 2026-06-01', 2],
     ['a range with one end', 'AttendableEventStart ge 2020-01-01T00:00:00Z', 1],
     ['a negated range', 'not (AttendableEventStart ge 2020-01-01T00:00:00Z and AttendableEventStart le 2026-01-01T00:00:00Z)', 1],
-  ])('plans as few queries as the 90 days of V3 allow for a filter on %s', (_name, filter, count) => {
+  ])('plans the fewest queries that the 90 days of V3 allow, for a filter on %s', (_name, filter, count) => {
     expect(filtered(filter)).toHaveLength(count)
   }) // prettier-ignore
 
@@ -125,7 +125,7 @@ describe('createReadPlanner', () => {
     ['Learner/ExternalID eq null', 'Edm.Guid has no members', 8],
     ['Mood eq 1', 'has no property Mood', 0],
     ['$it eq null', '$it has no counterpart in V3', 0],
-  ])('rejects the filter %s with the cause and the position', (filter, what, position) => {
+  ])('rejects the filter %s, and names the cause and the position', (filter, what, position) => {
     expect(() => plan(`$filter=${filter}`)).toThrow(`${what} ($filter, character ${position})`)
   }) // prettier-ignore
 
@@ -143,7 +143,7 @@ describe('createReadPlanner', () => {
 })
 
 describe('createReadPlanner, for next links and reads by key', () => {
-  it('accepts a next link only without further options', () => {
+  it('accepts a next link only if the query has no other options', () => {
     expect([planner.tokenOf('%24skiptoken=abc'), planner.tokenOf('$filter=true')]).toEqual(['abc', undefined])
     // By the ABNF of skiptoken, the option always begins with "$".
     expect(planner.tokenOf('skiptoken=abc')).toBeUndefined()
@@ -151,7 +151,7 @@ describe('createReadPlanner, for next links and reads by key', () => {
     expect(() => planner.tokenOf('$skiptoken=abc&$top=5')).toThrow('($top, character 0)')
   })
 
-  it('accepts only $select in a read by key', () => {
+  it('accepts no option but $select in a read by key', () => {
     expect(planner.selectOf('select=Learner')).toEqual(new Map([['Learner', 'all']]))
     expect([planner.selectOf(''), planner.selectOf('$select=*')]).toEqual([undefined, undefined])
     expect(() => planner.selectOf('$filter=true')).toThrow('$filter')

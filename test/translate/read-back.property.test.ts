@@ -91,7 +91,7 @@ const learned = (posted: V3Record, row: ReturnType<typeof store>, latencyMs: num
 }
 
 describe('decideReadBack', () => {
-  it('recognises a mark in every form that the service may store, with or without a profile of the service', () => {
+  it('recognises a mark in every stored form, with or without an echo profile of the service', () => {
     fc.assert(
       fc.property(record, record, rules, fc.integer({ min: 0, max: 100_000 }), (posted, other, ruled, ms) => {
         const row = store(posted, ruled, ms)
@@ -101,7 +101,7 @@ describe('decideReadBack', () => {
     )
   })
 
-  it('recognises a mark whose comment was cut if the profile has the length, and otherwise never decides "absent"', () => {
+  it('recognises a mark whose comment was cut if the profile has the length of the cut, and otherwise never decides "absent"', () => {
     const long = fc.string({ minLength: 30, maxLength: 60, unit: fc.constantFrom('a', 'é', ' ', 'x', '\n') })
     const text = long.map((tail) => `w${tail}z`)
     fc.assert(
@@ -222,7 +222,7 @@ describe('decideReadBack', () => {
       return { kind: decideReadBack(newer, readMarks(newer, { value: marks }) ?? [], facts).kind, isSame }
     }
 
-    it('never decides "absent" for a mark that was applied, so that the adapter does not post it again', () => {
+    it('never decides "absent" for a mark that was applied', () => {
       fc.assert(
         fc.property(two, rules, (drawn, ruled) => {
           expect(['applied', 'unclear']).toContain(play(drawn, ruled, true).kind)

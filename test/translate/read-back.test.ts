@@ -165,13 +165,13 @@ describe('decideReadBack', () => {
     })
   })
 
-  it('has a rule for each outcome, and a last rule that decides "unclear" in all other cases', () => {
+  it('has a rule for each outcome, and decides "unclear" if no other rule applies', () => {
     expect(readBackRules.at(-1)).toEqual({ then: 'unclear' })
     const kinds = new Set(cells.flatMap(([, own]) => own.map(([kind]) => kind)))
     expect([...kinds].sort()).toEqual(['absent', 'applied', 'overwritten', 'superseded', 'unclear'])
   })
 
-  it('decides "applied" for a mark with the posted values, whatever its time, so that the adapter never posts because of a time alone', () => {
+  it('decides "applied" for a mark with the posted values and any time', () => {
     for (const time of [daysBefore, minuteBefore, whileSent, minuteAfter, withoutTime])
       for (const newer of ['none', 'open', 'confirmed'] as const)
         for (const own of [{}, known(minuteBefore)])
@@ -210,7 +210,7 @@ describe('decideReadBack, when a read returns several marks', () => {
   })
 
   // `readCollection` follows the same rule for the pages of reads.
-  it('readMarks accepts the only page of a service that writes its next link as null', () => {
+  it('readMarks accepts a page with a next link of null', () => {
     expect(readMarks(posted, { value: [row], '@odata.nextLink': null })).toHaveLength(1)
   })
 
@@ -221,13 +221,13 @@ describe('decideReadBack, when a read returns several marks', () => {
     ['with a time at the moment of the call', whileSent, {}, false],
     ['that the journal knows for an older record', {}, known(posted), false],
   ])(
-    'says whether one read is enough to call a record applied, if V3 shows its values in a mark %s',
+    'says whether one read is enough to call a record applied, if V3 shows the values of the record in a mark %s',
     (_what, mark, own, certain) => {
       expect(decide([{ ...row, ...mark }], own)).toMatchObject({ kind: 'applied', certain })
     },
   )
 
-  it('returns the id and the times of the service, and learns the stored form only from a mark with the posted millisecond', () => {
+  it('returns the id and the times of the service, and learns the stored form only from a mark with the exact posted time', () => {
     expect(decide([row])).toEqual({
       kind: 'applied',
       certain: true,
@@ -263,7 +263,7 @@ describe('decideReadBack, for a mark with null members', () => {
     ['that the journal knows for an older record', minuteBefore, known(minuteBefore), 'absent'],
     ['with another code', { ...otherCode, ...minuteBefore }, {}, 'absent'],
     ['of a service that is known to show minutes and comments', minuteBefore, { profile: { ...freshProfile, qualifierShown: true } }, 'absent'],
-  ])('decides for a mark %s and with null members: %s', (_what, mark, own, kind) => {
+  ])('for a mark %s, whose other members are null, decides "%s"', (_what, mark, own, kind) => {
     expect(decideFull({ ...nulls, ...mark }, own).kind).toBe(kind)
   }) // prettier-ignore
 

@@ -109,7 +109,7 @@ describe('toV3Record', () => {
     expect(toFlatRecord(translate({ ...flat, ...change }))).toStrictEqual({ ...flat, ...change })
   })
 
-  it('loses nothing: toFlatRecord restores every flat record from its V3 form', () => {
+  it('loses nothing: toFlatRecord restores every flat record from the V3 form', () => {
     fc.assert(
       fc.property(anyFlat, (record) => {
         expect(toFlatRecord(translate(record))).toStrictEqual(record)
@@ -155,12 +155,12 @@ describe('toV3Record, for members that V3 does not have', () => {
   ]
   const record = { ...flat, unmapped }
 
-  it('names at most 20 members in the faults in the mode strict', () => {
+  it('names at most 20 members in a fault in the mode strict', () => {
     const many = { ...record, unmapped: Array.from({ length: 900 }, (_, n) => ({ name: `a${n}`, raw: '1' })) }
     expect(toV3Record(many, { ...mapping, unmappedFields: 'strict' }, at).faults).toHaveLength(20)
   })
 
-  it('refuses the record and names each member in the mode strict', () => {
+  it('refuses the record, and names each such member, in the mode strict', () => {
     const { record: none, faults } = toV3Record(record, { ...mapping, unmappedFields: 'strict' }, at)
     expect(none).toBe(undefined)
     expect(faults).toEqual(
@@ -172,7 +172,7 @@ describe('toV3Record, for members that V3 does not have', () => {
   })
 
   it.each(['', ' ', 'a b', 'x'.repeat(65), '1st', 'caf\u00e9', '<script>'])(
-    'does not repeat the unusual name %j in the fault in the mode strict',
+    'does not repeat the unusual name %j in a fault in the mode strict',
     (name) => {
       const odd = { ...flat, unmapped: [{ name, raw: '1' }] }
       expect(toV3Record(odd, { ...mapping, unmappedFields: 'strict' }, at).faults).toEqual([
@@ -181,7 +181,7 @@ describe('toV3Record, for members that V3 does not have', () => {
     },
   )
 
-  it('forwards the members that V3 can store and reports the other members in the mode pass', () => {
+  it('forwards the members that V3 can store, and reports the other members, in the mode pass', () => {
     expect(toV3Record(record, { ...mapping, unmappedFields: 'pass' }, at)).toEqual({
       record: {
         ...nested,
@@ -195,7 +195,7 @@ describe('toV3Record, for members that V3 does not have', () => {
     })
   })
 
-  it('drops all members and reports the name of each in the mode report', () => {
+  it('drops all such members, and reports the name of each, in the mode report', () => {
     expect(toV3Record(record, mapping, at)).toEqual({
       record: nested,
       faults: undefined,
@@ -203,7 +203,7 @@ describe('toV3Record, for members that V3 does not have', () => {
     })
   })
 
-  it('never drops a member without reporting it, in any mode', () => {
+  it('never drops a member without a report, in any mode', () => {
     const value = fc.oneof(fc.json(), fc.constantFrom('null', '"2014-02-13T13:00:00Z"', `"${D}"`, '"Own"'))
     const name = fc.oneof(
       fc.constantFrom(...unmapped.map((field) => field.name), '@odata.type', 'recordedon', '__proto__'),
@@ -239,14 +239,14 @@ describe('toV3Record, for members that V3 does not have', () => {
 
 describe('toFlatReply', () => {
   const id = D
-  it('returns the posted values for members that the reply of V3 does not have', () => {
+  it('returns the posted value of each member that the reply of V3 does not have', () => {
     expect(toFlatReply(nested, { ExternalID: id })).toEqual({
       ExternalID: id, Present: true, Absent: false, RecordedOn: at, ChangeProcessName: 'Acme', AttendableEventStart: null,
       RecordedBy: null, Learner: A, AttendableEvent: B, SchoolAttendanceCode: C, MinutesLate: 5, Comment: 'late bus',
     }) // prettier-ignore
   })
 
-  it('returns the values in the reply of V3', () => {
+  it('returns the values of the reply of V3', () => {
     expect(
       toFlatReply(nested, {
         ExternalID: id, Present: false, Absent: true, RecordedOn: 'r', ChangeProcessName: 'p', AttendableEventStart: 's',
@@ -271,7 +271,7 @@ describe('toFlatReply', () => {
     expect(isReplyTo(posted, reply)).toBe(true)
   }) // prettier-ignore
 
-  it('returns ids in the letter case in which the client wrote them', () => {
+  it('returns ids in the letter case that the client used', () => {
     const upper = { ...nested, Attendee: { ExternalID: A.toUpperCase() }, RecordedBy: { ExternalID: B.toUpperCase() } }
     const reply = { ExternalID: id, Attendee: { ExternalID: A }, RecordedBy: { ExternalID: B } }
     expect(toFlatReply(upper, reply)).toMatchObject({ Learner: A.toUpperCase(), RecordedBy: B.toUpperCase() })
@@ -342,7 +342,7 @@ describe('toV3Record in the mode pass for unmapped fields', () => {
   })
 
   it.each(['recordedOn', 'ExternalID', '@odata.type', '__proto__', 'AttendanceHistorys', ''])(
-    'reports the name %j, which V3 does not have',
+    'reports the name %j, because V3 has no such member',
     (name) => {
       expect(pass(name, '"x"')).toEqual({ record: nested, faults: undefined, unmapped: [name] })
     },

@@ -40,7 +40,7 @@ async function outcome({ clock }: Started, taken: Promise<number>): Promise<numb
 }
 
 describe('openCallBudget', () => {
-  it('keeps the calls of a request within the rate limit, and sums up the waits of the calls', async () => {
+  it('keeps the calls of a request within the rate limit, and adds up the waits of the calls', async () => {
     const started = start()
     const { clock, budget } = started
     const times = (async () => [
@@ -60,7 +60,7 @@ describe('openCallBudget', () => {
     expect(await outcome(started, budget.take())).toBe('ADP_BUDGET_EXCEEDED')
   })
 
-  it('refuses a call that could be sent only after the end of the budget', async () => {
+  it('refuses a call that could be sent only after the budget had ended', async () => {
     const started = start({ budgetMs: 500 })
     const { clock, budget } = started
     await budget.take()
@@ -69,7 +69,7 @@ describe('openCallBudget', () => {
     expect(await late).toBe('ADP_BUDGET_EXCEEDED')
   })
 
-  it('refuses a call if a thousand calls of other requests wait', async () => {
+  it('refuses a call if a thousand calls of other requests already wait', async () => {
     const started = start()
     const { rateLimit, budget } = started
     for (let index = 0; index < 1_001; index += 1) void rateLimit.acquire('write', Infinity)
@@ -90,7 +90,7 @@ describe('openCallBudget', () => {
     expect(await next).toEqual({ admitted: true, waitedMs: 1_050 })
   })
 
-  it('pauses only this request after a 503, and all calls with the key after a 429', async () => {
+  it('pauses only this request after a 503, and all requests with the key after a 429', async () => {
     const { clock, rateLimit, budget } = start()
     const paused = budget.pause(3_000, false).then((result) => [result, clock.nowMs()])
     const other = rateLimit.acquire('write', Infinity)
@@ -109,7 +109,7 @@ describe('openCallBudget', () => {
     expect(await paused).toEqual([true, 3_000])
   })
 
-  it('refuses a pause that is longer than the budget, and pauses the key for the length of the budget', async () => {
+  it('refuses a pause that is longer than the rest of the budget', async () => {
     const { clock, rateLimit, budget } = start({ budgetMs: 1_000 })
     expect([await budget.pause(1_000, false), await budget.pause(60_000, true)]).toEqual([false, false])
     const held = rateLimit.acquire('write', Infinity)
@@ -142,7 +142,7 @@ const waits: [reason: string, retryAfterMs: number | undefined, expected: (numbe
 
 describe('retryWaitMs', () => {
   it.each(waits)(
-    'after the outcome %s with Retry-After %j, returns the waits %j for successive attempts (service-facts 9)',
+    'returns, after the outcome %s with Retry-After %j, the waits %j before successive attempts (service-facts 9)',
     (reason, retryAfterMs, expected) => {
       expect(expected.map((_, attempt) => retryWaitMs({ reason, retryAfterMs }, attempt))).toEqual(expected)
     },

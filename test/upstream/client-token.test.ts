@@ -41,7 +41,7 @@ async function later<Value>(endpoint: Endpoint, asked: Promise<Value>): Promise<
 }
 
 describe('createTokenSource', () => {
-  it('requests the first token once for all callers and keeps it', async () => {
+  it('requests the first token once for all callers, and keeps the token', async () => {
     const endpoint = start()
     const { source, clock } = endpoint
     expect(await later(endpoint, Promise.all([source.token(), source.token()]))).toEqual([
@@ -52,7 +52,7 @@ describe('createTokenSource', () => {
     expect([await source.token(), endpoint.calls()]).toEqual(['token 1', 1])
   })
 
-  it('replaces the token after 80 % of its lifetime without delaying a caller', async () => {
+  it('replaces the token after 80 % of its lifetime, and delays no caller', async () => {
     const endpoint = start()
     const { source, clock } = endpoint
     await later(endpoint, source.token())
@@ -62,7 +62,7 @@ describe('createTokenSource', () => {
     expect([await source.token(), endpoint.calls()]).toEqual(['token 2', 2])
   })
 
-  it('uses the old token until it expires while the endpoint fails, then reports the failure, and recovers with the endpoint', async () => {
+  it('uses the old token until it expires while the token endpoint fails, and then reports the failure', async () => {
     const endpoint = start()
     const { source, clock } = endpoint
     await later(endpoint, source.token())
@@ -79,7 +79,7 @@ describe('createTokenSource', () => {
     expect(await later(endpoint, source.token())).toBe('token 5')
   })
 
-  it('renews a rejected token once for all callers, and does not renew a token that was already replaced', async () => {
+  it('renews a rejected token once for all callers', async () => {
     const endpoint = start()
     const { source } = endpoint
     await later(endpoint, source.token())

@@ -57,7 +57,7 @@ const outcomesOf = (sent: readonly { readonly outcome: Promise<string> }[]): Pro
   Promise.all(sent.map(({ outcome }) => outcome))
 
 describe('connections of createConnections', () => {
-  it('carry one request each at a time, in the order of the calls', async () => {
+  it('carry one request at a time, in the order of the calls', async () => {
     const { answer, open, held } = gate()
     const upstream = await startUpstream(answer)
     const connections = connect(upstream.url, 2)
@@ -81,7 +81,7 @@ describe('connections of createConnections', () => {
     expect(upstream.connections()).toBe(1)
   })
 
-  it('never carry a request that was cancelled while it waited', async () => {
+  it('never carry a request that was cancelled before it was sent', async () => {
     const { answer, open } = gate()
     const upstream = await startUpstream(answer)
     const connections = connect(upstream.url, 1)
@@ -95,7 +95,7 @@ describe('connections of createConnections', () => {
     expect(upstream.seen.map(({ body }) => body)).toEqual(['a', 'c'])
   })
 
-  it('are replaced after a loss, and the next request is sent', async () => {
+  it('are replaced after a loss, so that the next request is sent', async () => {
     const upstream = await startUpstream(({ body }, response) => {
       if (body === 'reset') response.socket?.resetAndDestroy()
       else if (body === 'last') response.setHeader('Connection', 'close').end(body)

@@ -44,14 +44,14 @@ function start({ maxWaiting = 10_000 } = {}) {
 }
 
 describe('a fair queue', () => {
-  it('serves partners in turns, the owners of a partner in turns, and the calls of an owner in order', () => {
+  it('serves partners in turn, the owners of a partner in turn, and the calls of an owner in order', () => {
     const { queue, enter, serve } = start()
     for (const name of ['a/x 1', 'a/x 2', 'a/x 3', 'a/y 1', 'b/z 1', 'b/z 2']) enter(name)
     expect(serve()).toEqual(['a/x 1', 'b/z 1', 'a/y 1', 'b/z 2', 'a/x 2', 'a/x 3'])
     expect(queue.size).toBe(0)
   })
 
-  it('gives all owners that V3 has not accepted one turn together', () => {
+  it('gives all owners that V3 has not accepted one turn in common', () => {
     const { enter, serve } = start()
     for (let index = 0; index < 5; index += 1) enter(`a/${index}? 1`)
     for (const name of ['a/x 1', 'a/x 2']) enter(name)
@@ -60,7 +60,7 @@ describe('a fair queue', () => {
     ]) // prettier-ignore
   })
 
-  it('skips owners that may not be served, and keeps their places', () => {
+  it('skips owners that may not be served, and keeps their places in the queue', () => {
     const { enter, serve } = start()
     for (const name of ['a/x 1', 'a/y 1', 'a/0? 1']) enter(name)
     expect(serve(9, (holder) => holder === 'a/y')).toEqual(['a/y 1'])
@@ -68,7 +68,7 @@ describe('a fair queue', () => {
     expect(serve()).toEqual(['a/x 1'])
   })
 
-  it('moves an owner and its calls, in order, to its partner when V3 has accepted the owner', () => {
+  it('moves an owner with its calls, in order, to its partner when V3 accepts the owner', () => {
     const { queue, enter, serve, accepted } = start()
     for (const name of ['a/0? 1', 'a/1? 1', 'a/1? 2']) enter(name)
     accepted.add('a/1?')
@@ -88,7 +88,7 @@ describe('a fair queue', () => {
     expect([...served, ...serve()]).toEqual(entered)
   })
 
-  it('removes calls that expired or whose caller disconnected, even if V3 has accepted their owner in the meantime', async () => {
+  it('removes calls that expired or whose caller disconnected, even if V3 has accepted their owner meanwhile', async () => {
     const { queue, enter, serve, accepted, clock, served } = start()
     const gone = new AbortController()
     enter('a/x 1', 100)
@@ -102,7 +102,7 @@ describe('a fair queue', () => {
     expect([queue.size, serve()]).toEqual([1, ['a/x 2']])
   })
 
-  it('limits the number of calls that wait with a time limit, and refuses calls that have already expired', () => {
+  it('limits the number of waiting calls that have a time limit', () => {
     const { enter, served } = start({ maxWaiting: 2 })
     for (const name of ['a/x 1', 'a/x 2', 'a/x 3']) enter(name, 100)
     enter('a/y 1', 0)

@@ -18,15 +18,15 @@ describe('a quota', () => {
     [8, 7],
     [32, 28],
     [1_024, 910],
-  ])('of %i gives a single holder at most %i', (capacity, own) => {
+  ])('of %i places gives a single holder at most %i', (capacity, own) => {
     expect(fill(createQuota(capacity), 'a')).toBe(own)
   })
 
-  it('gives all clients that V3 has not accepted a quarter together, and at least one', () => {
+  it('gives all clients that V3 has not accepted a quarter in common, but at least one place', () => {
     expect([1, 4, 32].map((capacity) => fill(createQuota(capacity), NEWCOMERS))).toEqual([1, 1, 8])
   })
 
-  it('of four or more always leaves a place for a holder that has taken none', () => {
+  it('of four or more places always leaves a place for a holder that has none', () => {
     fc.assert(
       fc.property(fc.integer({ min: 4, max: 200 }), fc.array(fc.boolean()), (capacity, steps) => {
         const quota = createQuota(capacity)
@@ -61,7 +61,7 @@ describe('a quota', () => {
   })
 })
 
-it('a quota applies a new capacity immediately, and holders keep what they have taken', () => {
+it('a quota applies a new capacity immediately, and lets holders keep their places', () => {
   const quota = createQuota(100)
   quota.take('a', 60)
   quota.resize(50)

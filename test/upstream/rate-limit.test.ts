@@ -83,7 +83,7 @@ describe('createRateLimit', () => {
     expect(log.map(([name]) => name)).toEqual(['first', 'write', 'write', 'read', 'comparison', 'comparison'])
   })
 
-  it('reserves queue places: one owner gets at most eight ninths, and all owners that V3 has not accepted get a quarter together', async () => {
+  it('gives one owner at most eight ninths of the queue, and all owners that V3 has not accepted a quarter in common', async () => {
     const { clock, rateLimit, log } = start(1, 90)
     for (let call = 0; call < 100; call += 1) ask({ clock, rateLimit, log }, 'flood?', { queueKey: 'a/1?' })
     for (let call = 0; call < 100; call += 1) ask({ clock, rateLimit, log }, 'many', { queueKey: 'a/x' })
@@ -96,7 +96,7 @@ describe('createRateLimit', () => {
     expect(log.filter(([name]) => name === 'other')).toEqual([['other', 4_200]])
   })
 
-  it('refuses a call that would be too late or finds the queue full, and gives its place to other calls', async () => {
+  it('refuses a call that would be too late or finds the queue full', async () => {
     const { clock, rateLimit, log } = start(1, 2)
     ask({ clock, rateLimit, log }, 'now')
     ask({ clock, rateLimit, log }, 'late', { waitMs: 500 })
@@ -109,7 +109,7 @@ describe('createRateLimit', () => {
     expect(log.slice(3)).toEqual([['next', 1_050], ['after', 2_100]]) // prettier-ignore
   })
 
-  it('removes a waiting call whose caller disconnects, and refuses a call whose caller has already disconnected', async () => {
+  it('removes a waiting call when its caller disconnects', async () => {
     const { clock, rateLimit, log } = start(1)
     const gone = new AbortController()
     ask({ clock, rateLimit, log }, 'now')
@@ -125,7 +125,7 @@ describe('createRateLimit', () => {
     expect(log).toEqual([['now', 0], ['next', 1_050]]) // prettier-ignore
   })
 
-  it('pauses all calls for as long as the upstream requested, and keeps the longest of several pauses', async () => {
+  it('pauses all calls for as long as the upstream asked, and keeps the longest of several pauses', async () => {
     const { clock, rateLimit, log } = start(5)
     rateLimit.pauseFor(3_000)
     rateLimit.pauseFor(1_000)
@@ -136,7 +136,7 @@ describe('createRateLimit', () => {
     expect(log).toEqual([['held', 3_000]])
   })
 
-  it('is idle once the rate window after the last call is over', async () => {
+  it('is idle when the rate window after the last call is over', async () => {
     const { clock, rateLimit } = start(2)
     expect(rateLimit.isIdle()).toBe(true)
     await rateLimit.acquire('read', 10)
@@ -171,7 +171,7 @@ it('createRateLimit reports the decision on each call and the number of waiting 
 })
 
 describe('a change of the rate of a rate limit', () => {
-  it('allows no extra calls, however often and however far the rate changes', async () => {
+  it('allows no additional calls, even after many and large changes of the rate', async () => {
     const steps = fc.array(
       fc.record({ gap: fc.integer({ min: 0, max: 400 }), rate: fc.integer({ min: 1, max: 7 }) }),
       {
@@ -235,7 +235,7 @@ describe('createRateLimits', () => {
     ])
   })
 
-  it('keeps one limit for each key, and the lower of two rates applies', async () => {
+  it('has one limit for each key, with the lower rate if two partners set different rates', async () => {
     const clock = createManualClock()
     const rateLimits = createRateLimits(clock)
     const slow = rateLimits.of('key', 1)
@@ -247,7 +247,7 @@ describe('createRateLimits', () => {
     expect(log).toEqual([['first', 0], ['second', 2_050]]) // prettier-ignore
   })
 
-  it('sums up waiting calls and reports decisions for all keys', async () => {
+  it('adds up the waiting calls of all keys, and reports the decisions for all keys', async () => {
     const clock = createManualClock()
     let told = 0
     const rateLimits = createRateLimits(clock, () => (told += 1))

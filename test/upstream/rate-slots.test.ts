@@ -108,7 +108,7 @@ describe('rate slots that instances share', () => {
     expect(log).toEqual([['a', 2_000]])
   })
 
-  it('report when the last pause of any instance ended, and ask the store at most once a second', async () => {
+  it('report when the last pause of any instance ended, and query the store at most once a second', async () => {
     const { clock, rateLimit } = start(4, [], [undefined, Infinity, 30_000, -500])
     const since: (number | undefined)[] = []
     const look = async (): Promise<void> => void since.push(await rateLimit.sincePauseMs())
@@ -160,7 +160,7 @@ describe('an instance that is the only live instance', () => {
     expect(asked).toHaveLength(1)
   })
 
-  it('reserves rate slots again while another instance may be alive, and makes one last reservation when it is the only one again', async () => {
+  it('reserves rate slots again while another instance may be alive', async () => {
     const { clock, asked, alone, log, ask } = start(10, [[0], [700], [0], [0]])
     alone.sinceMs = 0
     await clock.pass(2_000)

@@ -9,7 +9,7 @@ describe('parseJson', () => {
     ['\ufeff\ufeff1', undefined],
     ['', undefined],
     ['undefined', undefined],
-  ])('returns the parsed value of %j, or undefined if the text is no JSON', (text, value) => {
+  ])('returns the value of %j, or undefined if the text is no JSON', (text, value) => {
     expect(parseJson(text)).toEqual(value)
   })
 

@@ -50,7 +50,7 @@ describe('an unexpected 100 Continue from an upstream', () => {
     expect([await post(connections), await post(connections)]).toEqual(['201 yes', '201 yes'])
   })
 
-  it('is skipped wherever the bytes are cut', async () => {
+  it('is skipped if its bytes arrive in several pieces', async () => {
     const reply = text + whole('yes')
     for (let cut = 1; cut < text.length + 15; cut += 1)
       expect([cut, await post(await connect(reply, cut))]).toEqual([cut, '201 yes'])
@@ -62,7 +62,7 @@ describe('an unexpected 100 Continue from an upstream', () => {
       expect(await post(await connect(whole(body), cut))).toBe(`201 ${body}`)
   })
 
-  it('does not count as the reply', async () => {
+  it('is not taken for the reply', async () => {
     const { url } = await startRawUpstream((socket) => socket.end('HTTP/1.1 100 Continue\r\n\r\n'))
     const connections = createConnections(url, { connections: 1, timeouts, clock: systemClock })
     onTestFinished(() => connections.close())

@@ -38,7 +38,7 @@ describe('decodeBatch, for the boundary in Content-Type', () => {
     [`multipart/mixed; boundary="${'{'.repeat(200)}"`, '{'.repeat(200)],
     ['multipart/mixed; boundary="batch_{1}"', 'batch_{1}'],
     ['multipart/mixed; boundary="a;b=\\"c\\""', 'a;b="c"'],
-  ])('frames the body by the boundary of %j (batch-wire F5, F31)', (contentType, boundary) => {
+  ])('splits the body by the boundary of %j (batch-wire F5, F31)', (contentType, boundary) => {
     expect(boundaryOf(`--${boundary}--`, contentType)).toBe(boundary)
   })
 
@@ -66,7 +66,7 @@ describe('decodeBatch, for the boundary in Content-Type', () => {
   })
 })
 
-describe('decodeBatch, when it chooses the boundary that frames the body', () => {
+describe('decodeBatch, when it chooses the boundary that splits the body', () => {
   const TWO = inChangesets(part(), part())
   it.each([
     ['the header names the batch', TWO, 'B'],
@@ -207,7 +207,7 @@ describe('decodeBatch, for the request target of a part', () => {
       )
   })
 
-  it('accepts any host, but no other path, if no hosts are configured (batch-wire F21)', () => {
+  it('accepts every host, but no other path, if no hosts are configured (batch-wire F21)', () => {
     for (const target of ['https://old.example/AttendanceRecords', 'http://[::1]:4010/x/AttendanceRecords/'])
       expect(post(target, {})).toBe('ADP_FIELD')
     for (const target of ['https://old.example/Learners', 'https://old.example/../AttendanceRecords', '//old.example/AttendanceRecords'])
@@ -250,7 +250,7 @@ describe('decodeBatch, for a part that follows another part', () => {
     [`${MIME}\n${HTTP}`, part(HTTP, 'Accept: x\n')],
     [`${MIME}\n${HTTP}A: b\n`, part(HTTP, 'A: bc\n')],
     [`${MIME}\n${HTTP}Content-ID: 1\n`, part(HTTP, 'Content-ID: 12\nA: b\n')],
-  ])('reads the same head as if the part came first: %j, then %j', (first, second) => {
+  ])('reads the head of a part in the same way first and after another part: %j, then %j', (first, second) => {
     expect(lastOf(first, second)).toEqual(lastOf(second))
   }) // prettier-ignore
 })

@@ -41,7 +41,7 @@ describe('decodeBatch with hostile input', () => {
     ])
   })
 
-  it('yields control after each part and changeset, with a cost of at least 1,024 bytes', () => {
+  it('yields to the event loop after each part and changeset, with a cost of at least 1,024 bytes', () => {
     const one = `${MIME}\n${LINE}\n{}\n`
     const nested = `--b\nContent-Type: multipart/mixed; boundary=c\n\n${one.replace('--b', '--c')}--c--\n`
     const bytes = Buffer.from(`${one.repeat(1_000)}${nested.repeat(1_000)}--b--`)
@@ -49,7 +49,7 @@ describe('decodeBatch with hostile input', () => {
     expect(costs).toEqual(Array(3_000).fill(1_024))
   })
 
-  it('yields control while it searches for the boundary', () => {
+  it('yields to the event loop while it searches for the boundary', () => {
     const bytes = Buffer.from(`${'--a\n'.repeat(75_000)}--b\n${LINE}`)
     const steps = decodeBatchInSteps(bytes, 'multipart/mixed; boundary=b')
     let work = 0
@@ -61,7 +61,7 @@ describe('decodeBatch with hostile input', () => {
   })
 
   it.each(['x--\n', '\n', '\n-', '\r\n', 'x', '--', '\n--bx', ' '])(
-    'yields control while it searches through lines of the form %j',
+    'yields to the event loop while it searches through lines of the form %j',
     (line) => {
       const fill = line.repeat(SIZE / line.length)
       for (const text of [fill, `${fill}\n${batchOf('{}')}`, `--b\n${fill}\n--b--`]) {
@@ -83,7 +83,7 @@ describe('decodeBatch with hostile input', () => {
     },
   )
 
-  it('accepts the maximum number of records, and rejects a batch with one more (batch-wire F27)', () => {
+  it('accepts the maximum number of records, and rejects a batch with one record more (batch-wire F27)', () => {
     const parts = (count: number): string => `${`${MIME}\n${LINE}\n{}\n`.repeat(count)}--b--`
     expect(outcome(parts(20_000), 'b')).toBe(20_000)
     expect(outcome(parts(20_001), 'b')).toBe('ADP_TOO_LARGE')

@@ -25,7 +25,7 @@ describe('isV3Reply', () => {
     expect(isV3Reply({ ExternalID: id })).toBe(true)
   })
 
-  it('accepts null for every member but the id, and a reference whose members are null (service.md 2)', () => {
+  it('accepts null for every member but the id, and a reference with null members (service.md 2)', () => {
     const none = { ExternalID: null, Type: null }
     const names = ['Present', 'Absent', 'RecordedOn', 'ChangeProcessName', 'AttendableEventStart']
     const references = ['RecordedBy', 'Attendee', 'Event', 'AttendanceCode']
@@ -35,7 +35,7 @@ describe('isV3Reply', () => {
     expect(isV3Reply({ ...nulls, ExternalID: null })).toBe(false)
   })
 
-  it('accepts and rejects the same replies as an equivalent zod schema, whatever their members are', () => {
+  it('accepts and rejects the same replies as an equivalent zod schema, for random members', () => {
     const guid = z.string().regex(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i)
     const reference = z.object({ ExternalID: guid.nullish(), Type: z.string().nullish() })
     const schema = z.object({
@@ -108,7 +108,7 @@ describe('encodeRecord', () => {
     expect(encodeRecord(whole, 'full')).toBe(JSON.stringify(whole))
   })
 
-  it('writes only the members of the published minimum in the profile minimal (service-facts 6)', () => {
+  it('writes only the members of the published minimum if the profile is minimal (service-facts 6)', () => {
     const { Attendee, Event, AttendanceCode, Qualifier } = whole
     expect(encodeRecord(whole, 'minimal')).toBe(
       JSON.stringify({ Attendee, Event, AttendanceCode, Qualifier }),
@@ -136,7 +136,7 @@ describe('encodeRecord', () => {
     ['Comment alone', { Qualifier: { MinutesLate: undefined, Comment: '' } }],
   ] // prettier-ignore
   it.each(changes)(
-    'writes null members and leaves missing members out, in a record with %s',
+    'writes null members, and leaves out missing members, of a record with %s',
     (_name, change) => {
       const record = { ...whole, ...change }
       expect(encodeRecord(record, 'full')).toBe(JSON.stringify(record))

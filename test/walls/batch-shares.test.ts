@@ -42,7 +42,7 @@ describe('half-sent batches of one client', () => {
     expect(read.status).toBe(200)
   })
 
-  it('get 408 and release their bytes if they arrive too slowly, and the adapter posts no record', async () => {
+  it('get 408 and release their bytes if their bytes arrive too slowly', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(
       upstream.url,
@@ -66,7 +66,7 @@ describe('half-sent batches of one client', () => {
     )
   })
 
-  it('get their replies if they arrive slowly but fast enough', async () => {
+  it('get their replies if their bytes arrive slowly but fast enough', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(
       upstream.url,
@@ -88,7 +88,7 @@ describe('half-sent batches of one client', () => {
 })
 
 describe('clients that do not read their replies', () => {
-  it('occupy at most the bytes of their share, and release the bytes when the adapter disconnects them', async () => {
+  it('occupy at most the bytes of their share, until the adapter disconnects them', async () => {
     const row = {
       ExternalID: '529e8769-fdd0-43b6-9d09-08fe2784c9d3',
       Present: true,
@@ -131,7 +131,7 @@ describe('the reply to a batch', () => {
   const nested = { partners: [{ id: 'acme', match: { any: true }, clients: 'open', layout: 'nested' }] }
   const many = batchOf(flatRecords(200))
 
-  it('counts towards the bytes in flight before the records are posted, including the address that each part repeats', async () => {
+  it('counts towards the bytes in flight before the records are posted', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
     const upstream = await startUpstream(async (seen, response) => {
       if (seen.index >= 3) await released

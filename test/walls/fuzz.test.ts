@@ -7,7 +7,7 @@ import { startTarget } from './fuzz/start-target.ts'
 const requests = runs(2_000, 20_000)
 
 test(
-  `the adapter survives ${requests} broken requests without a 500 or a hang, and keeps serving`,
+  `the adapter answers ${requests} broken requests without a 500 or a hang, and keeps serving`,
   { timeout: 120_000 },
   async () => {
     const target = await startTarget()

@@ -80,7 +80,7 @@ describe('an adapter that receives large or hostile requests', { timeout: 120_00
     }
   })
 
-  it('spends less than half as much processor time on a request head or page at its size limit as on a large batch', async () => {
+  it('spends less than half as much processor time on a request head or page of maximum size as on a large batch', async () => {
     const meter = await start('none')
     const [large] = named(hostileWrites, ['31 records of 1 MiB'])
     const most = large === undefined ? 0 : (await meter.measure(large)).totalMs / 2

@@ -115,7 +115,7 @@ describe('bytes after a batch on the same connection', () => {
     expect(statusesAfterBatch(await client.untilClosed())).toEqual([200, 408])
   })
 
-  it('are not served if they complete a request after the timeout of its head', async () => {
+  it('are not served if they complete a request after the head of that request has timed out', async () => {
     const { adapter, upstream, refused, release } = await startHeld({}, { slowClients: { headersMs: 200 } })
     const client = await RawClient.open(adapter.port, counted + counted.slice(0, 100))
     await expect.poll(() => isRefused(adapter)).toBe(true)
@@ -146,7 +146,7 @@ describe('bytes after a batch on the same connection', () => {
     expect(adapter.events()).toContainEqual({ msg: 'bytes after a request refused', status: 400, owed: 3 })
   })
 
-  it('do not cut off a reply that has begun', async () => {
+  it('do not cut off a reply that the adapter has begun', async () => {
     const { promise: refusal, resolve: release } = Promise.withResolvers<undefined>()
     const upstream = await startUpstream(async (seen, response) => {
       if (seen.index >= 16) await refusal
@@ -172,7 +172,7 @@ describe('bytes after a batch on the same connection', () => {
     expect(replies[0]?.body.toString()).toBe('the reply of V2')
   })
 
-  it('do not hide that the client disconnects before its reply', async () => {
+  it('do not hide from the adapter that the client disconnects before its reply', async () => {
     const { adapter, release } = await startHeld()
     const client = await RawClient.open(adapter.port, requestText('GET /V3/x') + '\0')
     await expect.poll(() => isRefused(adapter)).toBe(true)
@@ -195,14 +195,14 @@ describe('the sandbox, for bytes after a request', () => {
     },
   )
 
-  it('answers a recorded request that is followed by a NUL byte', async () => {
+  it('replies to a recorded request that is followed by a NUL byte', async () => {
     const sandbox = await startSandbox()
     const bytes = await readFile(new URL('../../fixtures/later-bytes-nul/request.http', import.meta.url))
     const client = await RawClient.open(Number(new URL(sandbox.url).port), bytes)
     expect(readAll(await client.untilClosed()).map(statusOf)).toEqual([200, 400])
   })
 
-  it('answers a client that has closed its sending side', async () => {
+  it('replies to a client that has closed its sending side', async () => {
     const client = await RawClient.open(Number(new URL((await startSandbox()).url).port))
     client.socket.end(counted)
     expect(readAll(await client.untilClosed())).toHaveLength(1)

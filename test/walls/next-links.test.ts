@@ -30,7 +30,7 @@ async function statusOf(adapter: Adapter, path: string, key: string): Promise<nu
   return (await adapter.request('GET', path, { headers: credentialsOf(key) })).status
 }
 
-test('a next link of one client is invalid for another client, even if both clients share one V3 key', async () => {
+test('a next link of one client is invalid for another client, even if both clients use the same V3 key', async () => {
   const sandbox = await startSandbox({ keys: ['x', 'y'] })
   const partners = [{ id: 'all', match: { any: true }, clients: 'open', v3: { subscriptionKey: new Secret('sandbox') } }]
   const adapter = await startAdapter(sandbox.url, { partners })
@@ -39,7 +39,7 @@ test('a next link of one client is invalid for another client, even if both clie
   expect(await statusOf(adapter, link, 'x')).toBe(200)
 }) // prettier-ignore
 
-test('a next link stays valid after a restart with the same journal, and is invalid without the journal', async () => {
+test('a next link stays valid after a restart if the journal is the same, and is invalid without the journal', async () => {
   const sandbox = await startSandbox()
   const settings = { journal: journalFile() }
   const first = await startAdapter(sandbox.url, settings)
@@ -49,7 +49,7 @@ test('a next link stays valid after a restart with the same journal, and is inva
   expect(await statusOf(await startAdapter(sandbox.url), link, 'sandbox')).toBe(400)
 }) // prettier-ignore
 
-test('an invented next link gets 400 without a call to V3, whatever key it is signed with', async () => {
+test('an invented next link gets 400 without a call to V3, with any signing key', async () => {
   const empty: Answer = (_seen, response) => void response.end('{"value":[]}')
   const upstream = await startUpstream(empty)
   const adapter = await startAdapter(upstream.url)

@@ -17,7 +17,7 @@ const post = (
 })
 
 describe('writes of one client', () => {
-  it('leave a connection for another client even if V3 answers none of them', async () => {
+  it('leave a connection for another client even if V3 answers no write', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (!seen.body.includes('stuck')) return echoRecord(seen, response)
       return undefined
@@ -56,7 +56,7 @@ describe('writes of one client', () => {
 })
 
 describe('the queue of the callsPerSecond limit', () => {
-  it('serves another client while requests with wrong tokens fill it', async () => {
+  it('serves another client while requests with wrong tokens fill the queue', async () => {
     const upstream = await startUpstream(({ headers }, response) => {
       response.statusCode = headers.authorization === 'bearer good' ? 200 : 401
       response.end('{}')

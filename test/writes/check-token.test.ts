@@ -35,7 +35,7 @@ async function check(state: 'open' | 'confirmed') {
   return { isChecked, hasCredentials: context.accepted.senderOf(batch) !== undefined }
 }
 
-it('checkToken keeps the credentials of a client that resends an orphaned batch, even if the client sees no outcomes', async () => {
+it('checkToken keeps the credentials of a client that resends an orphaned batch, even if the client does not see the outcomes', async () => {
   expect(await check('open')).toEqual({ isChecked: true, hasCredentials: true })
 })
 

@@ -87,7 +87,7 @@ describe('planWrites', () => {
     )
   })
 
-  it('returns the ids of a batch, and no ids for a single record', async () => {
+  it('returns the ids of a batch, but none for a single record', async () => {
     const { headers, body } = batchOf([flatRecord(1)], { batch: 'b 1', changeset: 'c', boundary: '"b 1"' })
     const own = { ...request, contentType: headers['Content-Type'] }
     const plan = await planWrites(own, Buffer.from(body), partner, 0, defaultBatchLimits, slices)

@@ -60,7 +60,7 @@ function startRecovery(own: Partial<Journal>, authorise?: (partner: string) => P
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1)
 
 describe('recovery', () => {
-  it('finishes a batch that has credentials, even if many batches before it wait for credentials', async () => {
+  it('finishes a batch that has credentials, even if many batches before that batch wait for credentials', async () => {
     let taken = [...numbers(40), 1_000].map((batch) => ({ batch, lease: 1, after: new Map([[0, []]]) }))
     const { clock, context, loaded } = startRecovery({
       takeOver: () => Promise.resolve(taken.splice(0)),
@@ -72,7 +72,7 @@ describe('recovery', () => {
     taken = []
   })
 
-  it('begins the next batch as soon as another batch has ended', async () => {
+  it('begins the next batch as soon as another batch ends', async () => {
     const { clock, context } = startRecovery({})
     for (const batch of numbers(64))
       context.orphans.set(1_000 + batch, { lease: 1, after: new Map(), sinceMs: 0 })
@@ -96,7 +96,7 @@ describe('recovery', () => {
     expect(reopened).toEqual([1_000])
   })
 
-  it('searches a slow journal less often while most due records wait for credentials', async () => {
+  it('searches the journal less often while most due records wait for credentials', async () => {
     let reads = 0
     const due = [...numbers(600), 1_000]
     const reopened: number[] = []
@@ -116,7 +116,7 @@ describe('recovery', () => {
     expect({ reads, reopened }).toEqual({ reads: 15, reopened: [1_000] })
   })
 
-  it("finishes due records of one partner while another partner's token endpoint does not respond", async () => {
+  it('finishes due records of one partner while the token endpoint of another partner does not respond', async () => {
     const due = [...numbers(600), 1_000]
     let isSilent = true
     const reopened: number[] = []
@@ -143,7 +143,7 @@ describe('recovery', () => {
     expect(reopened.length).toBe(601)
   })
 
-  it('retries a batch every 5 s while there is no token for it', async () => {
+  it('retries a batch every 5 s while no token is available', async () => {
     const failing = () => Promise.reject(new AdapterError('ADP_UPSTREAM_UNAVAILABLE', 'No token.'))
     const { clock, context, log } = startRecovery({}, failing)
     context.orphans.set(1_000, { lease: 1, after: new Map([[0, []]]), sinceMs: 0 })
@@ -223,7 +223,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('drops the orphans of a lost lease and keeps the orphans of the current lease', async () => {
+  it('drops the orphans of a lost lease, and keeps the orphans of the current lease', async () => {
     let lease = 1
     const { clock, context } = startRecovery({
       lease: () => lease,
@@ -263,7 +263,7 @@ describe('recovery', () => {
     expect([loaded, [...context.orphans.keys()]]).toEqual([[1, 1_000], []])
   })
 
-  it('begins a batch as soon as the older orphan that it waits for has ended', async () => {
+  it('begins a batch as soon as the older orphan before it has ended', async () => {
     const { clock, context } = startRecovery({})
     for (const batch of numbers(64).reverse()) {
       const older = batch === 1 ? [] : [{ batch: 999 + batch, position: 0 }]
@@ -275,7 +275,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('begins no batch while another run of this process holds records of the batch', async () => {
+  it('begins no batch while another run of this process holds records of that batch', async () => {
     const { clock, context, loaded } = startRecovery({})
     const claim = context.active.claim(1_000, [0], 1)
     context.orphans.set(1_000, { lease: 1, after: new Map([[1, []]]), sinceMs: 0 })
@@ -286,7 +286,7 @@ describe('recovery', () => {
     expect(loaded).toEqual([1_000])
   })
 
-  it('forgets an orphan whose batch is no longer stored', async () => {
+  it('forgets an orphan if its batch is no longer stored', async () => {
     const { clock, context } = startRecovery({ load: () => Promise.resolve(undefined) })
     context.orphans.set(1, { lease: 1, after: new Map(), sinceMs: 0 })
     await clock.pass(2_000)

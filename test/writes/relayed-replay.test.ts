@@ -49,7 +49,7 @@ async function replay(
 }
 
 it.each([[3], [2], [undefined]])(
-  'replayRelayed refuses a resent batch whose stored reply from V2 was erased (records of the batch in the journal: %s)',
+  'replayRelayed refuses a resend whose stored reply from V2 was erased (records of the batch in the journal: %s)',
   async (each) => {
     await expect(replay([replied(200)], each)).rejects.toMatchObject({ code: 'ADP_RESULT_LOST' })
   },
@@ -80,7 +80,7 @@ it.each<[string, RelayEnd[], 'unknown' | 'notApplied', boolean, number]>([
   },
 )
 
-it('replayRelayed treats a batch as possibly applied since its oldest known request if the older requests are unknown', async () => {
+it('replayRelayed takes a batch as possibly applied since its oldest known request if older requests are not known', async () => {
   const replayed = await replay([notSent, notSent], 3, { isCut: true })
   expect(replayed).toMatchObject({ receivedMs: 4, records: Array(3).fill({ state: 'unknown' }) })
 })

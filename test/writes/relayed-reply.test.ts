@@ -86,7 +86,7 @@ describe('outcomesOf, for a request to V2', () => {
     ['a part of 8 MiB', gzipSync(partOf(`{${'"a":1,'.repeat(1_400_000)}}`)), 'gzip', 1, 'unknown'],
     ['a part with 180,000 members', gzipSync(partOf(MANY_MEMBERS)), 'gzip', 1, 'confirmed'],
   ])(
-    'reads a compressed reply with %s in short steps, and never holds the event loop for 250 ms',
+    'reads a compressed reply with %s in short steps that never hold the event loop for 250 ms',
     async (_what, body, encoding, each, state) => {
       let [turns, longestMs] = [0, 0]
       const states = statesOf(answered(200, body, ['Content-Encoding', encoding]), each)
@@ -121,7 +121,7 @@ describe('outcomesOf, for a request to V2', () => {
     expect(await markOf(`{"ExternalID":"1"${' '.repeat(6_000_000)}}`)).toEqual([['confirmed', undefined]])
   })
 
-  it('returns the reply byte for byte with the first record', async () => {
+  it('returns the whole reply byte for byte with the first record', async () => {
     const body = Buffer.concat([replyOf([400]), Buffer.from([0, 255, 10, 13])])
     const end = answered(200, body)
     const [first, ...others] = await outcomesOf(end, 'batch', 3, reading)

@@ -52,13 +52,13 @@ async function begin(answerMs: number, isSlow?: (nowMs: number) => boolean): Pro
   return outcome
 }
 
-it('beginRelayed delays the request to V2 by at most recordWithinMs if the journal is not known to be slow', async () => {
+it('beginRelayed delays the request to V2 by at most recordWithinMs unless the journal is known to be slow', async () => {
   expect(await begin(900)).toBe('known at 900')
   expect(await begin(1_200)).toBe('late at 1000')
   expect(await begin(1_200, () => false)).toBe('late at 1000')
 })
 
-it('beginRelayed delays the request to V2 by up to 5 s if the journal is known to be slow, but not after the journal stops responding', async () => {
+it('beginRelayed delays the request to V2 by up to 5 s while the journal is slow but responds', async () => {
   expect(await begin(1_250, () => true)).toBe('known at 1250')
   expect(await begin(4_900, () => true)).toBe('known at 4900')
   expect(await begin(60_000, () => true)).toBe('late at 5000')

@@ -26,7 +26,7 @@ const failure = (code: string): unknown => [
 ]
 
 describe('toReplyPart', () => {
-  it('replaces the text of an error code for which the partner configures a text, and of no other code', () => {
+  it('replaces the texts of only those error codes for which the partner configures a text', () => {
     const errorMessages = { ATT_VAL_2: 'No such event.' }
     const refusal = (code: string) =>
       ({
@@ -128,7 +128,7 @@ describe('a record in the journal', () => {
     if (code !== undefined) expect(parts[0]?.json).toContain(code)
   }) // prettier-ignore
 
-  it('becomes the same reply part even after another record of its batch was superseded', async () => {
+  it('becomes the same reply part after another record of its batch was superseded', async () => {
     const both = planOf([plannedRecord(1), plannedRecord(2)])
     const last: StoredRecord = { ...refused, position: 1, superseded: true }
     const partsOf = async (first: StoredRecord): Promise<PartReply | undefined> => {

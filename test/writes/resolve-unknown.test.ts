@@ -113,7 +113,7 @@ describe('createResolveUnknown', () => {
     expect(await find([absent, applied], [])).toEqual({ done: look, outcome: confirmed })
   })
 
-  it('posts the record again only if the last read does not find it', async () => {
+  it('posts the record again only if the last read does not find the mark', async () => {
     expect(await find([absent], [accepted])).toEqual({ done: [...look, 'post'], outcome: accepted })
   })
 
@@ -125,17 +125,17 @@ describe('createResolveUnknown', () => {
     expect(await find([absent], [accepted], {}, sentMs)).toEqual({ done, outcome: accepted })
   })
 
-  it('reads a single time after an earlier post that can no longer arrive at V3, and reads after every pause after its own post', async () => {
+  it('reads a single time after an earlier post that can no longer arrive at V3', async () => {
     const done = ['wait 0', 'read', 'post', ...look, 'post']
     expect((await find([absent], [lost, accepted], {}, 100, true)).done).toEqual(done)
   })
 
-  it('pauses after a failed read before it reads again, even for a record that was sent long ago', async () => {
+  it('pauses after a failed read before the next read, even for a record that was sent long ago', async () => {
     const again = await find([gone, absent, absent, absent], [lost, accepted], {}, 0)
     expect(again.done).toEqual(['wait 0', 'read', 'wait 20', 'read', 'post', ...look, 'post'])
   })
 
-  it('reads again after a lost second post, and posts at most twice', async () => {
+  it('reads again after a second post was lost, and posts at most twice', async () => {
     expect(await find([absent, absent, applied], [lost])).toEqual({
       done: [...look, 'post', 'wait 10', 'read'],
       outcome: confirmed,
@@ -147,7 +147,7 @@ describe('createResolveUnknown', () => {
   it.each([
     ['later than the receipt', '2027-01-01T00:00:00Z'],
     ['earlier than the receipt', '2026-06-09T00:00:00Z'],
-  ])('ignores a time that the client set in the record, if the time is %s', async (_when, RecordedOn) => {
+  ])('ignores the time that the client set in the record if that time is %s', async (_when, RecordedOn) => {
     const posted = { ...record, RecordedOn }
     const older = read({
       ...record,
@@ -162,14 +162,14 @@ describe('createResolveUnknown', () => {
     expect((await find([older], [accepted], { posted }, 70)).outcome).toEqual(accepted)
   })
 
-  it('does not post over a newer mark of another client, and ends when its own write can no longer arrive', async () => {
+  it('does not post over a newer mark of another client', async () => {
     expect(await find([newer], [accepted])).toEqual({
       done: ['wait 10', 'read', 'wait 20'],
       outcome: { kind: 'unknown', reason: 'overwritten' },
     })
   })
 
-  it('leaves the record unknown with the reason superseded if the journal has a newer record', async () => {
+  it('leaves the record unknown, with the reason superseded, if the journal has a newer record', async () => {
     const known = (): Promise<KnownMarks> => Promise.resolve({ ...nothing, newer: 'open' })
     expect((await find([newer], [accepted], { known })).outcome).toEqual({
       kind: 'unknown',
@@ -177,7 +177,7 @@ describe('createResolveUnknown', () => {
     })
   })
 
-  it('posts over a mark with a later time if the journal knows that the mark is older', async () => {
+  it('posts over a mark with a later time if the journal shows that the mark is older', async () => {
     const known = (): Promise<KnownMarks> =>
       Promise.resolve({ ...nothing, confirmedAt: () => [Date.parse('2026-06-10T11:00:00Z')] })
     expect(await find([newer], [accepted], { known })).toEqual({ done: [...look, 'post'], outcome: accepted })
@@ -194,7 +194,7 @@ describe('createResolveUnknown', () => {
     ['no response', [absent, gone]],
     ['a refusal', [denied]],
     ['an unreadable reply', [{ kind: 'read', json: {} } as const]],
-  ])('leaves the outcome unknown and posts nothing if the last read ends with %s', async (_what, reads) => {
+  ])('leaves the outcome unknown, and posts nothing, if the last read ends with %s', async (_what, reads) => {
     const { done, outcome } = await find(reads, [accepted])
     expect(outcome).toEqual({ kind: 'unknown', reason: 'connectionLost' })
     expect(done).not.toContain('post')
@@ -205,12 +205,12 @@ describe('createResolveUnknown', () => {
     expect((await find([gone, applied], [])).outcome).toEqual(confirmed)
   })
 
-  it('confirms the first post if the second post gets a conflict and V3 shows the mark', async () => {
+  it('confirms the first post if the second post is refused as a conflict and V3 shows the mark', async () => {
     expect((await find([absent, absent, applied], [conflict])).outcome).toEqual(confirmed)
     expect((await find([absent], [conflict])).outcome).toBe(conflict)
   })
 
-  it('reads nothing if the time is too short or no pauses are configured, but still waits until its write can no longer arrive', async () => {
+  it('reads nothing if the time is too short, but still waits until its write can no longer arrive', async () => {
     const unknown = { kind: 'unknown', reason: 'connectionLost' }
     expect(await find([applied], [], { leftMs: () => 10 })).toEqual({ done: ['wait 30'], outcome: unknown })
     expect(await find([applied], [], { spacingMs: [] })).toEqual({ done: [], outcome: unknown })
@@ -227,7 +227,7 @@ describe('createResolveUnknown', () => {
   describe('for a record that was sent in a $batch of three records', () => {
     const together = 3
 
-    it('reads until no mark of the batch has appeared for a time that grows with the batch, and then posts', async () => {
+    it('reads until V3 has applied no further mark of the batch for some time, and then posts', async () => {
       const done = [...look, 'wait 20', 'read', 'wait 20', 'read', 'wait 5', 'read', 'post']
       expect(await find([absent], [accepted], { together })).toEqual({ done, outcome: accepted })
     })
@@ -244,14 +244,14 @@ describe('createResolveUnknown', () => {
       expect(outcome).toEqual({ kind: 'unknown', reason: 'overwritten' })
     })
 
-    it('leaves the record open and remembers the time of the lost reply when the budget ends', async () => {
+    it('leaves the record open, and stores the time of the lost reply, when the budget ends', async () => {
       expect(await find([absent], [accepted], { together, leftMs: () => 15 })).toEqual({
         done: ['wait 10', 'read'],
         outcome: { kind: 'unknown', reason: 'stillExecuting', sinceMs: 100 },
       })
     })
 
-    it('reads a single time in the background, and leaves the record open if V3 has not finished the batch within the budget', async () => {
+    it('reads a single time in the background if the budget is too short, and leaves the record open', async () => {
       const short = { together, clientWaits: false, leftMs: () => 20 }
       expect(await find([absent], [accepted], short, 60)).toEqual({
         done: ['wait 10', 'read'],
@@ -272,7 +272,7 @@ describe('createResolveUnknown', () => {
       })
     })
 
-    it('waits until V3 has finished the batch if no journal can keep the record open', async () => {
+    it('waits until V3 has finished the batch if there is no journal in which the record can stay open', async () => {
       const lostFor = { together, durable: false, leftMs: () => 5 }
       expect((await find([absent], [accepted], lostFor)).done).toEqual(['wait 1', 'wait 74'])
     })

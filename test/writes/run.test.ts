@@ -63,7 +63,7 @@ describe('a run of records', () => {
   )
   const plans = fc.array(fc.record({ name, key: fc.constantFrom('a', 'b', 'c', 'd') }), { maxLength: 30 })
 
-  it('posts and reports every record exactly once, unless it stops because all first outcomes are denials', async () => {
+  it('posts and reports every record exactly once, unless all first outcomes are denials', async () => {
     await fc.assert(
       fc.asyncProperty(
         plans,
@@ -92,7 +92,7 @@ describe('a run of records', () => {
     )
   })
 
-  it('reports no record if V3 denies the first records, and reports the denials after V3 has accepted another record', async () => {
+  it('reports no record if V3 denies all of the first records', async () => {
     const all = await run(['denied', 'denied', 'denied'], [], 2, [0])
     expect([all.posted, all.parts, all.state.error]).toMatchObject([[0, 1], [], { code: 'ADP_TOKEN' }])
     const mixed = await run(['denied', 'accepted', 'denied'], [], 2, [0])
@@ -121,7 +121,7 @@ describe('a denial after the status line of the reply was sent', () => {
 })
 
 describe('a run with an unexpected failure', () => {
-  it('leaves its records to recovery, and afterwards neither posts nor settles any of them', async () => {
+  it('leaves its records to recovery, and then neither posts nor settles any of them', async () => {
     const answers: (() => void)[] = []
     const started = startRun({
       records: [1, 2, 3, 4, 5].map((n) => plannedRecord(n)),
@@ -202,9 +202,12 @@ describe('a run of one record', () => {
       { kind: 'overdue' },
       { reason: 'unavailable', posts: 0 },
     ],
-  ] as const)('reads V3 after a newer mark may have reached V2: %s', async (_what, read, expected) => {
-    expect(await outcomeOf({ reads: [read], partner, run: { isChecked: true } })).toMatchObject(expected)
-  })
+  ] as const)(
+    'reads V3 before it posts if a newer mark may have reached V2: %s',
+    async (_what, read, expected) => {
+      expect(await outcomeOf({ reads: [read], partner, run: { isChecked: true } })).toMatchObject(expected)
+    },
+  )
 
   it.each([
     ['posts the record if its earlier read-back was complete', 'timeout', { state: 'confirmed', posts: 1 }],
@@ -213,7 +216,7 @@ describe('a run of one record', () => {
       'notReadBack',
       { state: 'unknown', reason: 'connectionLost', posts: 0 },
     ],
-  ])('uses the reads of an earlier run: %s', async (_what, reason, expected) => {
+  ])('takes over the reads of an earlier run: %s', async (_what, reason, expected) => {
     const run = { unknown: new Map([[0, reason]]) }
     const once = { reads: [absent, { kind: 'overdue' }], partner: { readBackAfterMs: [10, 20] } } as const
     expect(await outcomeOf({ ...once, run }, true)).toMatchObject(expected)
@@ -253,7 +256,7 @@ describe('the outcomes of a run', () => {
     return { ...run, ended, turns }
   }
 
-  it('share a commit if they arrive within a short time, and are committed without delay once all have arrived', async () => {
+  it('share a commit if they arrive within a short time', async () => {
     const { commits, parts, ended, clock } = open()
     await ended(2)
     await clock.pass(2)
@@ -272,7 +275,7 @@ describe('the outcomes of a run', () => {
     expect([commits, parts]).toEqual([[[1]], [[1, 201]]])
   })
 
-  it('leave a record open while V3 may still be executing its batch, and no later record of its key is posted', async () => {
+  it('leave a record open while V3 may still be executing its batch, and block later records of its key', async () => {
     const { end } = startRun({
       records: [plannedRecord(1, 'k'), plannedRecord(2, 'k'), plannedRecord(3, 'k'), plannedRecord(4)],
       post: (n) => (n === 1 ? { ...outcomes.unknown, together: { records: 2 } } : acceptedReply),
@@ -285,7 +288,7 @@ describe('the outcomes of a run', () => {
     expect(ascending(settled.map(({ position }) => position))).toEqual([1, 2, 3])
   })
 
-  it('are committed immediately if a later record of the key waits, and the later record is then posted', async () => {
+  it('are committed immediately if a later record of the key waits', async () => {
     const { commits, posted, ended } = open(['1', '2', '1'])
     expect(posted).toEqual([0, 1])
     await ended(0)

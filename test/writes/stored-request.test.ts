@@ -27,7 +27,7 @@ const request: WriteRequest = {
 const slices = createSlicing().open()
 
 describe('encodeStoredRequest and decodeStoredRequest', () => {
-  it('return the same request, whatever its body', async () => {
+  it('return the same request with any body', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.uuid(), async (bytes, replyId) => {
         const stored = { request, replyId, sender: 'hash', body: Buffer.from(bytes) }
@@ -43,7 +43,7 @@ describe('encodeStoredRequest and decodeStoredRequest', () => {
     expect(decodeStoredRequest(await encodeStoredRequest(without, slices))).toEqual(without)
   })
 
-  it('return the same large request, and share its bytes with other threads', async () => {
+  it('return the same large request, and share the bytes with other threads', async () => {
     const stored = { request, replyId: 'r', sender: undefined, body: Buffer.alloc(3_000_000, 'abc') }
     const bytes = await encodeStoredRequest(stored, slices)
     expect(bytes.buffer).toBeInstanceOf(SharedArrayBuffer)

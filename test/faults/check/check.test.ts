@@ -143,7 +143,7 @@ const alterations: [comment: string, echoed: string, verdict: 'accepts the reply
 ]
 
 test.each(alterations)(
-  'the fault check, told that the service alters values, compares the sent comment %j with the comment %j of the reply and %s',
+  'the fault check, for a service that alters values, compares the sent comment %j with the comment %j of the reply and %s',
   (comment, echoed, verdict) => {
     const isOwn = verdict === 'accepts the reply'
     const name = 'w-000001'
@@ -173,7 +173,7 @@ test.each(withVerdict(pairs))(
   },
 )
 
-test('the fault check reports a second effect of an older write over a newer write as doubled and out of order', () => {
+test('the fault check reports an older write that was applied again after a newer write as doubled and out of order', () => {
   const writes = [sent('old', 1, [[2, created('old')]]), sent('new', 3, [[4, created('new')]])]
   const findings = check(writes, [effect('old', 1), effect('new', 2), effect('old', 3)])
   expect(findings).toEqual([
@@ -213,11 +213,11 @@ test.each(withVerdict(conflicts))(
 )
 
 const overtakings: [name: string, older: WriteHistory, newer: WriteHistory, overtaken: number][] = [
-  ['later than it', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new')]]), 1],
-  ['at the same time as it', sent('old', 2, [[5, unknown]]), sent('new', 1, [[4, created('new')]]), 1],
-  ['before it', sent('old', 5, [[6, unknown]]), sent('new', 1, [[4, created('new')]]), 0],
-  ['later than it, and it is answered as superseded', sent('old', 1, [[2, unknown], [5, superseded]]), sent('new', 3, [[4, created('new')]]), 1],
-  ['later than it for another session', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new', { event: 'event-2' })]], { write: { event: 'event-2' } }), 0],
+  ['later', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new')]]), 1],
+  ['at the same time', sent('old', 2, [[5, unknown]]), sent('new', 1, [[4, created('new')]]), 1],
+  ['earlier', sent('old', 5, [[6, unknown]]), sent('new', 1, [[4, created('new')]]), 0],
+  ['later, and the first write was answered as superseded', sent('old', 1, [[2, unknown], [5, superseded]]), sent('new', 3, [[4, created('new')]]), 1],
+  ['later for another session', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new', { event: 'event-2' })]], { write: { event: 'event-2' } }), 0],
 ] // prettier-ignore
 
 test.each(overtakings.map((row) => [row[3] === 1 ? 'accepts' : 'reports', ...row] as const))(
@@ -229,7 +229,7 @@ test.each(overtakings.map((row) => [row[3] === 1 ? 'accepts' : 'reports', ...row
   },
 )
 
-test('the fault check reports a write as lent if it reached the service with the token of another client', () => {
+test('the fault check reports a write as lent if the write reached the service with the token of another client', () => {
   const write = sent('a', 1, [[4, created('a')]], { token: 'one' })
   const find = (token: string): string[] =>
     kindsOf([write], [effect('a', 1)], { forwards: { a: [{ at: 2, status: 201, token }] } })
@@ -266,7 +266,7 @@ test.each(withVerdict<[string, EffectEntry[], Record<string, Forward[]>, string[
   expect(kindsOf([old, newer], recorded, { forwards })).toEqual(kinds)
 }) // prettier-ignore
 
-test('the fault check reports a write that its client gave up only if the write was recorded twice', () => {
+test('the fault check reports a write that its client gave up only if the service recorded the write twice', () => {
   const abandoned = sent('a', 1, [[3, noOutcome]], { isAbandoned: true })
   expect(kindsOf([abandoned], [])).toEqual([])
   const recorded = effects(['a', 'V2'], ['a', 'V3'])

@@ -50,7 +50,7 @@ test.each(kinds)('a step of the %s clock changes only the wall clock of a runnin
   }
 })
 
-test('startClockSteps steps the clock in both directions, and restores the true time at the end', async () => {
+test('startClockSteps steps the clock forward and back, and restores the true time at the end', async () => {
   const { file, last } = startClockPrinter('injected')
   await expect.poll(() => last()[0], { interval: 5, timeout: 60_000 }).toBeGreaterThan(0)
   const steps = startClockSteps(createRandom(1, 'clocks'), [file])

@@ -31,7 +31,7 @@ function startFile() {
   return { file, damage, read }
 }
 
-test('the injected damage deletes, renames or empties the journal files, or restores an old copy', () => {
+test('the injected damage deletes, renames or empties the journal files, or restores an older copy', () => {
   for (const kind of ['deleted', 'renamed', 'emptied'] as const) {
     const { damage, read } = startFile()
     expect(read()).toEqual([1, 2])

@@ -81,7 +81,7 @@ const sends: [kind: Failpoint['kind'], nth: number, seen: string[], printed: str
 ]
 
 test.each(sends)(
-  'a process with the failpoint %s, number %i, dies after the service has received %j',
+  'a process with the failpoint %s at call %i dies after the service has received %j',
   async (kind, nth, seen, printed) => {
     const upstream = await startUpstream(replyWith(201, 'done'))
     expect(await run('post-twice', upstream.url, { kind, nth, store: 'sqlite' })).toEqual([

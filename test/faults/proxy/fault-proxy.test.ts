@@ -64,7 +64,7 @@ describe('the fault proxy, for an HTTP request', () => {
     expect([upstream.seen.length, upstream.connections()]).toEqual([2, 1])
   })
 
-  test('forwards a request and its reply unchanged, whatever their length and framing', async () => {
+  test('forwards a request and its reply unchanged, for every length and framing', async () => {
     const upstream = await startUpstream((seen, response) => {
       for (let at = 0; at < seen.body.length; at += 10_000) response.write(seen.body.slice(at, at + 10_000))
       response.end()
@@ -123,7 +123,7 @@ describe('the fault proxy, for a connection', () => {
     expect(proxy.counts().halt).toBe(1)
   })
 
-  test('connects to its targets in turn, and skips a target that is gone', async () => {
+  test('connects to its targets in turn, and skips an unreachable target', async () => {
     const [one, gone, other] = [await service(), await service(), await service()]
     await gone.upstream.close()
     const targets = [one, gone, other].flatMap((each) => each.targets)
@@ -138,7 +138,7 @@ describe('the fault proxy, for a connection', () => {
     expect([one.upstream.seen.length, other.upstream.seen.length]).toEqual([2, 2])
   })
 
-  test('breaks the connection if no target is available', async () => {
+  test('breaks the connection if no target can be reached', async () => {
     const gone = await service()
     await gone.upstream.close()
     const { post } = await proxyTo({ targets: gone.targets })
@@ -161,7 +161,7 @@ describe('faults of drawFaults', () => {
     return Array.from({ length: 1_000 }, () => [plan.connection(), plan.request('')])
   }
 
-  test('are the same for the same seed, and differ for another seed', () => {
+  test('are the same for equal seeds, and differ for different seeds', () => {
     expect(draw(1)).toEqual(draw(1))
     expect(draw(1)).not.toEqual(draw(2))
   })

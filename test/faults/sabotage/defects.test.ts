@@ -6,7 +6,7 @@ import { defects } from './defects.ts'
 
 /** Checks that `npm run test:long`, which runs the product with each of these defects, can still break the product. */
 test.each(Object.entries(defects))(
-  'the code change of the defect %s applies to the built product',
+  'the built product contains the code that the defect %s changes',
   (_name, changes) => {
     for (const { module, from } of changes) {
       const built = readFileSync(new URL(`../../../dist/${module}`, import.meta.url), 'utf8')

@@ -165,13 +165,13 @@ function named(findings: readonly Finding[], kind: Finding['kind']): string[] {
   return findings.flatMap((finding) => (finding.kind === kind ? [finding.of] : [])).sort()
 }
 
-test('the fault check finds nothing with a sound adapter, and every record has its final answer', async () => {
+test('the fault check finds nothing if the adapter has no defect', async () => {
   const { findings, load } = await findingsBetween(1, {}, { records: SOUND })
   expect(findings).toEqual([])
   expect(load.history().writes.length).toBeGreaterThanOrEqual(SOUND)
 })
 
-test('the fault check finds exactly the injected faults when one record in 200 is dropped, one is duplicated, and answers are swapped', async () => {
+test('the fault check finds exactly the injected faults if records are dropped, duplicated or answered for one another', async () => {
   const broken = { dropped: [] as string[], doubled: [] as string[], swapped: [] as string[] }
   const { findings } = await findingsBetween(2, {
     behind: breakWrites(2, 0.005, broken),

@@ -9,7 +9,7 @@ import { startServiceTimes } from './service-times.ts'
 
 // `npm run test:faults -- --only changingTimes` runs a hundred seeds.
 test.each([1, 5, 9])(
-  'the adapter loses, doubles or reorders no mark while the clock, zone and precision of the service change (seed %i)',
+  'the adapter loses, doubles or reorders no mark while the clock, time zone and precision of the service change (seed %i)',
   { timeout: 120_000 },
   async (seed) => {
     const result = await runTimes({ seed })
@@ -18,7 +18,7 @@ test.each([1, 5, 9])(
   },
 )
 
-test('startServiceTimes dates marks in the zone of the service, and changes the zone while it runs', async () => {
+test('startServiceTimes dates marks in the time zone of the service, and changes that zone while the service runs', async () => {
   const sandbox = await startSandbox()
   const times = await startServiceTimes(sandbox.url, createRandom(3, 'service'), createSequence())
   const sent = '{"RecordedOn":"2026-06-10T10:00:00.123Z","Comment":"10:00"}'

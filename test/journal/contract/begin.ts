@@ -43,7 +43,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect(await journal.load(batch + 1)).toBeUndefined()
     })
 
-    test('recognises a resent batch and reports whether the batch is still running', async (journal) => {
+    test('reports for a resent batch whether the first copy is still in progress', async (journal) => {
       const again = batchOf(['a', 'b'], { name: 'one' })
       const batch = await beginNew(journal, again)
       expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: true })
@@ -53,7 +53,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: false })
     })
 
-    test('stores a time of receipt that is never earlier than that of an earlier batch', async (journal) => {
+    test('stores no time of receipt that is earlier than that of an earlier batch', async (journal) => {
       const begin = async (receivedMs: number): Promise<unknown[]> => {
         const begun = await journal.begin(batchOf(['a'], { receivedMs }))
         if (begun.kind !== 'new') return []
@@ -67,7 +67,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect(begun.map((one) => (one.kind === 'new' ? one.receivedMs - START_MS : one))).toEqual([9, 9, 9])
     })
 
-    test('returns the latest note under a name, whichever instance wrote the note', async (journal, opener) => {
+    test('returns the latest note under a name, even if another instance wrote the note', async (journal, opener) => {
       const other = await opener.open()
       expect(await journal.readNote('a')).toBeUndefined()
       await journal.writeNote('a', 'one')
@@ -76,12 +76,12 @@ export function describeBegin({ name, test }: Subject): void {
       expect([await journal.readNote('a'), await other.readNote('b')]).toEqual(['two', 'three'])
     })
 
-    test('recognises the second of two equal batches that are committed together', async (journal) => {
+    test('recognises the second of two equal batches that one transaction commits', async (journal) => {
       const twice = await Promise.all([1, 2].map(() => journal.begin(batchOf(['a'], { name: 'one' }))))
       expect(twice.map(({ kind }) => kind)).toEqual(['new', 'known'])
     })
 
-    test('treats a batch as new if its owner, ids or content differ, or if it has no ids', async (journal) => {
+    test('treats a batch as new if the owner, the ids or the content differ, or if the batch has no ids', async (journal) => {
       await beginNew(journal, batchOf(['a'], { name: 'one' }))
       const others = [
         batchOf(['a'], { name: 'one', owner: 'another client' }),
@@ -117,7 +117,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect(await begun).toMatchObject({ kind: 'new', idsReused: false })
     })
 
-    test('recognises a resent batch for the full replay period, even if the wall clock is set ahead', async (_journal, opener) => {
+    test('recognises a resent batch for the full replay period, even if the wall clock is set forward', async (_journal, opener) => {
       const clock = createJournalClock()
       const one = batchOf(['a'], { name: 'one' })
       const late = () => batchOf(['a'], { name: 'one', receivedMs: clock.wallMs() })
@@ -173,7 +173,7 @@ export function describeBegin({ name, test }: Subject): void {
       ])
     })
 
-    test('finds the next older open record of a key when the nearest older record is settled first', async (journal) => {
+    test('returns the next older open record of a key as predecessor if the nearest older record is settled', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const two = await beginNew(journal, batchOf(['a']))
       const begun = await journal.begin(batchOf(['b', 'a', 'c']))

@@ -6,7 +6,7 @@ import type { Subject } from './subject.ts'
 
 export function describeInstances({ name, test }: Subject): void {
   describe(`a journal in ${name} (several instances)`, () => {
-    test('returns the open records of a dead instance to exactly one takeover', async (journal, opener) => {
+    test('returns the open records of a dead instance to exactly one of several takeovers', async (journal, opener) => {
       const other = await opener.open()
       const done = await beginNew(other, batchOf(['a']))
       await other.settle(done, [confirmed(0)])
@@ -25,7 +25,7 @@ export function describeInstances({ name, test }: Subject): void {
       await journal.settle(left, [confirmed(1), confirmed(2)])
     })
 
-    test('detects that its database was replaced by a copy from before a takeover', async (journal, opener) => {
+    test('detects that the database was replaced by a copy from before a takeover', async (journal, opener) => {
       const { db } = journal.database
       const other = await opener.open()
       await beginNew(journal, batchOf(['a']))
@@ -45,7 +45,7 @@ export function describeInstances({ name, test }: Subject): void {
       await expect(journal.begin(batchOf(['c']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
     })
 
-    test('hands a batch over only to a live instance that has asked for the batch', async (journal, opener) => {
+    test('hands a batch over only to a live instance that asks for the batch', async (journal, opener) => {
       const other = await opener.open()
       const gone = await opener.open()
       const [kept, asked, askedByGone] = [
@@ -65,7 +65,7 @@ export function describeInstances({ name, test }: Subject): void {
       expect(await journal.handOver([kept, asked, askedByGone])).toEqual([])
     })
 
-    test('keeps the order of each key and recognises resent batches across instances', async (journal, opener) => {
+    test('keeps the order of each key across instances', async (journal, opener) => {
       const other = await opener.open()
       const one = await beginNew(journal, batchOf(['a']))
       const begun = await other.begin(batchOf(['a']))

@@ -28,7 +28,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       expect(await other.begin(one)).toMatchObject({ kind: 'new' })
     })
 
-    test('still recognises a batch that was answered only after a newer batch with the same ids arrived', async (journal) => {
+    test("still recognises a batch that was answered only after another owner's batch with the same ids had arrived", async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, forged)
       await journal.settle(first, [confirmed(0)])
@@ -44,7 +44,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       expect(await journal.begin(one)).toMatchObject(known(first))
     })
 
-    test('deletes everything but the totals of a batch when V3 rejects its credentials', async (journal, opener) => {
+    test('deletes all of a batch but its count in the totals when V3 rejects the credentials', async (journal, opener) => {
       const refused = { answer: 'no', reason: 'ADP_FIELD' }
       const denied = { ...forged, records: [{ key: 'a' }, { key: 'b' }, { key: 'c', refused }] }
       const begun = await journal.begin(denied)
@@ -68,7 +68,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       expect(await statesOf(journal, batch)).toEqual(['confirmed', 'open'])
     })
 
-    test('limits their stored bytes in total, without reducing the limit of an owner with accepted credentials', async (_journal, opener) => {
+    test('limits the stored bytes of all such batches together, and leaves other owners their own limit', async (_journal, opener) => {
       const kept = { ownerBytes: 4 * MIB, newcomerBytes: 2 * MIB }
       const large = (owner: string, newcomer: boolean, of: string) => ({
         ...batchOf([of], { name: of, owner, payload: Buffer.alloc(1.5 * MIB) }),

@@ -18,7 +18,7 @@ export function describeOwnership({ name, test }: Subject): void {
       }
     })
 
-    test('treats a batch as new after its client got the reply and reused the ids for other bytes', async (journal, opener) => {
+    test('treats a batch as new if the client reused the ids for other bytes after it got the reply', async (journal, opener) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       expect(await journal.begin(one)).toEqual(known(first))
@@ -35,7 +35,7 @@ export function describeOwnership({ name, test }: Subject): void {
       expect(await journal.begin(one)).toMatchObject({ kind: 'new' })
     })
 
-    test('treats an answered batch as new if the ids are used alternately with another batch', async (journal) => {
+    test('treats an answered batch as new if a resend of another batch with the same ids has arrived since', async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, two)
       journal.answered(second)
@@ -43,7 +43,7 @@ export function describeOwnership({ name, test }: Subject): void {
       expect(await journal.begin(two)).toMatchObject({ kind: 'new' })
     })
 
-    test('stores that a batch was answered, so that the batch counts as answered after a restart', async (journal, opener) => {
+    test('counts a batch as answered after a restart', async (journal, opener) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       await journal.close()
@@ -52,14 +52,14 @@ export function describeOwnership({ name, test }: Subject): void {
       expect(await next.begin(one)).toMatchObject({ kind: 'new' })
     })
 
-    test('still recognises an answered batch when another owner reuses its ids', async (journal) => {
+    test('still recognises an answered batch if another owner reuses the ids', async (journal) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       expect(await journal.begin({ ...two, owner: 'another client' })).toMatchObject({ idsReused: false })
       expect(await journal.begin(one)).toEqual(known(first))
     })
 
-    test('recognises a resend that is committed together with its original', async (journal) => {
+    test('recognises a resend that one transaction commits together with the original', async (journal) => {
       const begun = await Promise.all([one, two, one, two].map((batch) => journal.begin(batch)))
       expect(begun.map(({ kind }) => kind)).toEqual(['new', 'new', 'known', 'known'])
       expect(begun.map(({ batch }) => batch)).toEqual([

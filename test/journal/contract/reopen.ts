@@ -6,7 +6,7 @@ import type { Subject } from './subject.ts'
 
 export function describeReopen({ name, test }: Subject): void {
   describe(`a journal in ${name} (reopen)`, () => {
-    test('reopens records that wait for a retry or a resend, and keeps their last outcome until they are settled again', async (journal) => {
+    test('reopens records that wait for a retry or a resend, and returns their last outcome until they are settled again', async (journal) => {
       const old = await beginNew(journal, batchOf(['z', 'a']))
       const batch = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
       await journal.settle(batch, [
@@ -53,7 +53,7 @@ export function describeReopen({ name, test }: Subject): void {
       ])
     })
 
-    test('returns an older record of the same batch as predecessor if that older record was reopened by an earlier call', async (journal) => {
+    test('returns an older record of the same batch as predecessor if an earlier call reopened that older record', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b', 'a', 'a']))
       const parked = { state: 'parked', answer: 'ok', retry: START_MS } as const
       await journal.settle(
@@ -105,7 +105,7 @@ export function describeReopen({ name, test }: Subject): void {
       await other.settle(batch, [confirmed(0)])
     })
 
-    test('lists due records, and begins with the records that have been due longest', async (journal) => {
+    test('lists due records, beginning with the records that have been due longest', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'c']))
       const two = await beginNew(journal, batchOf(['d', 'e']))
       const parked = (position: number, waitMs: number): Settled => ({

@@ -9,7 +9,7 @@ const key = { id: 'k1', key: Buffer.alloc(32, 7) }
 
 export function describeSecrets({ name, withOpener, test }: Subject): void {
   describe(`a journal in ${name} (credentials)`, () => {
-    it('stores the credentials of a batch until its last record is final if the journal has a key', () =>
+    it('stores the credentials of a batch until the last record is final if the journal has a key', () =>
       withOpener(async (opener) => {
         const journal = await opener.open({ keys: [key] })
         const batch = await beginNew(journal, batchOf(['a', 'b'], { credentials: 'bearer one' }))
@@ -26,14 +26,14 @@ export function describeSecrets({ name, withOpener, test }: Subject): void {
         expect(await credentials()).toBeUndefined()
       }))
 
-    test('stores no credentials if it has no key', async (journal) => {
+    test('stores no credentials if the journal has no key', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { credentials: 'bearer one' }))
       expect((await journal.load(batch))?.credentials).toBeUndefined()
     })
   })
 
   describe(`a journal in ${name} (encryption)`, () => {
-    it('refuses to open with its first key until the configuration accepts its plaintext', () =>
+    it('refuses to open with a newly configured key until the configuration accepts the existing plaintext', () =>
       withOpener(async (opener) => {
         const before = await opener.open()
         const batch = await beginNew(before, batchOf(['a']))
@@ -52,7 +52,7 @@ export function describeSecrets({ name, withOpener, test }: Subject): void {
         expect(strict.isAvailable()).toBe(true)
       }))
 
-    it('opens with its key after a failover that lost the row of the key', () =>
+    it('opens with its key after a database failover that lost the row of the key', () =>
       withOpener(async (opener) => {
         const before = await opener.open({ keys: [key] })
         await sql`delete from journal_keys`.execute(before.database.db)
@@ -64,7 +64,7 @@ export function describeSecrets({ name, withOpener, test }: Subject): void {
         expect(known.rows).toEqual([{ id: 'k1' }])
       }))
 
-    it('decrypts with every configured key and encrypts with the first', () =>
+    it('decrypts with every configured key, and encrypts with the first key', () =>
       withOpener(async (opener) => {
         const [first, second] = [key, { id: 'k2', key: Buffer.alloc(32, 9) }]
         const before = await opener.open({ keys: [first] })

@@ -8,7 +8,7 @@ const HOUR_MS = 3_600_000
 
 export function describeSettle({ name, test }: Subject): void {
   describe(`a journal in ${name} (settle)`, () => {
-    test('stores outcomes, and accepts the same outcomes again without a change', async (journal) => {
+    test('stores outcomes, and changes nothing if the same outcomes are stored again', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b', 'c']))
       const outcomes: Settled[] = [
         {
@@ -46,7 +46,7 @@ export function describeSettle({ name, test }: Subject): void {
       expect(await journal.deadLetters()).toEqual(new Map([['acme', 1]]))
     })
 
-    test('rounds times with fractions to whole milliseconds, and makes any text storable as answer or reason', async (journal) => {
+    test('rounds times to whole milliseconds, and stores any text as answer or reason', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 0.4 }))
       const odd = 'é\u0000\ud800\n😀'
       const outcome: Settled = {
@@ -93,7 +93,7 @@ export function describeSettle({ name, test }: Subject): void {
       await expect(journal.settle(batch + 1, [])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
     })
 
-    test('settles consecutive records together, even if some of the records were settled before', async (journal) => {
+    test('settles consecutive records together, even if some of them are settled already', async (journal) => {
       const refused = { answer: 'no', reason: 'ADP_FIELD' }
       const keys = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
       const batch = await beginNew(journal, {
@@ -124,7 +124,7 @@ export function describeSettle({ name, test }: Subject): void {
       expect((await statesOf(journal, batch))[0]).toBe('open')
     })
 
-    test('supersedes older records of the key once a newer record is confirmed', async (journal) => {
+    test('supersedes older records of a key when a newer record is confirmed', async (journal) => {
       const retry = START_MS
       const old = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
       await journal.settle(old, [
@@ -170,7 +170,7 @@ export function describeSettle({ name, test }: Subject): void {
       ])
     })
 
-    test('supersedes older records of the key if a newer record may have been applied and will not be read back', async (journal) => {
+    test('supersedes older records of a key if a newer record may have been applied and no read-back follows', async (journal) => {
       const retry = START_MS
       const old = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(
@@ -206,7 +206,7 @@ export function describeSettle({ name, test }: Subject): void {
       ])
     })
 
-    test('counts a superseded record a single time if two newer records of its key are confirmed', async (journal, opener) => {
+    test('counts a superseded record once if two newer records of its key are confirmed', async (journal, opener) => {
       const old = await beginNew(journal, batchOf(['a']))
       await journal.settle(old, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const newer = await beginNew(journal, batchOf(['a', 'a']))

@@ -28,14 +28,14 @@ async function settledOnV3(
 
 export function describeSides({ name, test }: Subject): void {
   describe(`a journal in ${name} (batches for V2 and V3)`, () => {
-    test('treats each copy of a batch for V2 as new if the caller gives no resendOf', async (journal) => {
+    test('treats each copy of a batch for V2 as new if the call has no resendOf', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       expect(second).toBeGreaterThan(first)
       expect((await journal.load(second))?.side).toBe('v2')
     })
 
-    test('recognises a resend to V2 of a copy with a higher batch number than resendOf', async (journal) => {
+    test('recognises a resend to V2 if the stored copy has a higher batch number than resendOf', async (journal) => {
       const resend = (resendOf: number): NewBatch => onV2(['a'], 'one', { resendOf })
       const [first, second] = await Promise.all([journal.begin(resend(0)), journal.begin(resend(0))])
       expect(first.kind).toBe('new')
@@ -53,7 +53,7 @@ export function describeSides({ name, test }: Subject): void {
       await beginNew(journal, onV2(['b'], 'one', { resendOf: 0 }))
     })
 
-    test('returns all copies that were for V2, newest first, when the batch is resent to V3', async (journal) => {
+    test('returns all copies that were stored for V2, newest first, when the batch is resent to V3', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       const batch = await beginNew(journal, onV2(['a'], 'one'))
@@ -64,12 +64,12 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', running: false, ...known })
     })
 
-    test('recognises a batch that was for V3 when the batch is resent to V2', async (journal) => {
+    test('recognises a batch that was stored for V3 when the batch is resent to V2', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
       expect(await journal.begin(onV2(['a'], 'one'))).toEqual({ kind: 'known', batch, running: true })
     })
 
-    test('lets only one of two equal batches for V3 replace the copies that were for V2', async (journal) => {
+    test('lets only one of two equal batches for V3 replace the copies that were stored for V2', async (journal) => {
       await beginNew(journal, onV2(['a'], 'one'))
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [unknown(0)])
@@ -81,7 +81,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.begin(onV2(['a'], 'one'))).toMatchObject({ kind: 'known', batch: first.batch })
     })
 
-    test('treats a resend as a new batch if every copy of the batch was answered and another batch has used its ids since', async (journal) => {
+    test('treats a resend as new if every copy of the batch was answered and another batch has used the ids since', async (journal) => {
       const [first, second] = [
         await beginNew(journal, onV2(['a'], 'ids')),
         await beginNew(journal, onV2(['a'], 'ids')),
@@ -95,7 +95,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.begin(again)).toMatchObject({ kind: 'new' })
     })
 
-    test('reports with isCut that it examined only some of the copies for V2 if a batch has 100 copies', async (journal) => {
+    test('reports with isCut that only some of the copies for V2 were examined if a batch has 100 copies', async (journal) => {
       for (let time = 0; time < 99; time += 1) await beginNew(journal, onV2(['a'], 'one'))
       const again = batchOf(['a'], { name: 'one' })
       expect(await journal.begin(again)).not.toHaveProperty('isCut', true)
@@ -103,7 +103,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch, isCut: true })
     })
 
-    test('does not let a batch replace another batch if the keys have newer records', async (journal, opener) => {
+    test('does not let a batch replace another batch if a key of the batch has a newer record', async (journal, opener) => {
       const first = await beginNew(journal, onV2(['a', 'b'], 'one'))
       const lost = await beginNew(journal, onV2(['a', 'b'], 'one'))
       await journal.settle(lost, [ofLost('notApplied', 0), ofLost('unknown', 1)])
@@ -124,7 +124,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await other.begin({ ...replacing, records })).toMatchObject({ kind: 'new' })
     })
 
-    test('lets a batch replace another batch if the newer records of its keys were refused', async (journal) => {
+    test('lets a batch replace another batch if all newer records of the keys were refused', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [ofLost('unknown', 0)])
       const newer = await beginNew(journal, batchOf(['a'], { name: 'two' }))
@@ -134,7 +134,7 @@ export function describeSides({ name, test }: Subject): void {
       })
     })
 
-    test('does not let a batch replace an earlier copy if a later copy was for V2', async (journal) => {
+    test('does not let a batch replace an earlier copy if a later copy was stored for V2', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       const later = await beginNew(journal, onV2(['a'], 'one'))
       expect(await journal.begin(batchOf(['a'], { name: 'one', replacesBatch: lost }))).toMatchObject({
@@ -157,7 +157,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.olderOpen(refs)).toEqual([undefined])
     })
 
-    test('reopens an older record of a key for a read-back while newer records for V2 wait', async (journal) => {
+    test('reopens an older record of a key for a read-back even if newer records for V2 wait', async (journal) => {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       const first = await beginNew(journal, onV2(['a']))
       const second = await beginNew(journal, onV2(['a']))
@@ -218,7 +218,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([{ batch: waiting, positions: [0] }])
     })
 
-    test('counts records for V2 in the totals but never as unsettled', async (journal) => {
+    test('includes records for V2 in the totals, but not in the unsettled records', async (journal) => {
       const batch = await beginNew(journal, onV2(['a', 'b']))
       expect(await journal.unsettled()).toEqual(new Map())
       await journal.settle(batch, [confirmed(0), unknown(1)])

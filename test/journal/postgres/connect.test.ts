@@ -15,7 +15,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a PostgreSQ
   })
   afterAll(() => postgres.close())
 
-  test('fail the next statement, but do not end the process, if they break between two statements', async () => {
+  test('fail the next statement, but do not end the process, if the connections break between two statements', async () => {
     const pool = connectPostgres(url, { timeoutMs: 5_000 })
     onTestFinished(() => pool.end())
     const client = await pool.connect()
@@ -44,7 +44,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a PostgreSQ
     return Promise.all(found)
   }
 
-  test('use the settings of the journal, whatever its URL, database and role say', async () => {
+  test('use the settings of the journal, even if its URL, its database or its role has other settings', async () => {
     const database = await postgres.createDatabase()
     const { pathname } = new URL(database)
     const pool = connectPostgres(database, { timeoutMs: 5_000 })
@@ -60,7 +60,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a PostgreSQ
       expect(await readSettings(one)).toEqual(['on', 'read committed', 'off', 'off'])
   })
 
-  test('give two instances different batch numbers even if the database defaults to repeatable read', async () => {
+  test('give two instances different batch numbers even if the database has the isolation level repeatable read', async () => {
     const database = await postgres.createDatabase()
     const pool = connectPostgres(database, { timeoutMs: 5_000 })
     await pool.query(

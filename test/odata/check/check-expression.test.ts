@@ -144,19 +144,19 @@ describe('parameter aliases in checkFilter', () => {
   const aliases = (values: Readonly<Record<string, string>>) =>
     new Map(Object.entries(values).map(([name, value]) => [name, parseFilter(value)]))
 
-  test('have the value that the query gives them, or null', () => {
+  test('have the value that the query gives them, or null if the query gives none', () => {
     expect(check('Size eq @a', { aliases: aliases({ a: '@b add 1', b: 'Size' }) })).toMatchObject({
       right: { kind: 'arithmetic', left: { kind: 'member', path: ['Size'] } },
     })
     expect(check('Size eq @nothing')).toMatchObject({ right: { kind: 'constant', value: null } })
   })
 
-  test('have the same meaning whatever lambda variables are in scope', () => {
+  test('have the same meaning inside and outside of lambda expressions', () => {
     const inner = check('Parts/any(Name:Name/Name eq @a)', { aliases: aliases({ a: 'Name' }) })
     expect(inner).toMatchObject({ predicate: { right: { kind: 'member', variable: 0, path: ['Name'] } } })
   })
 
-  test('make an error inside their value appear where the alias is used', () => {
+  test('place an error of their value where the filter uses the alias', () => {
     expect(faultOf(() => check('Open and @a', { aliases: aliases({ a: 'startswith(Name,1)' }) }))).toEqual({
       message: 'startswith cannot be applied to Edm.Int32',
       position: 9,
@@ -180,7 +180,7 @@ describe('parameter aliases in checkFilter', () => {
   })
 })
 
-test('checkFilter replaces now() with the time that the caller passes', () => {
+test('checkFilter replaces now() with the time that the caller gives', () => {
   expect(check('Created lt now()')).toMatchObject({
     right: { value: { ms: 1000, offsetMinutes: 0 } },
   })

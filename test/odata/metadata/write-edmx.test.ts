@@ -50,7 +50,7 @@ describe('writeEdmx', () => {
 `)
   })
 
-  test('writes no binding for a navigation property if several entity sets have its target type', () => {
+  test('writes no binding for a navigation property if several entity sets have the same target type', () => {
     const entitySets = [...small.container.entitySets, { name: 'Others', entityType: 'Main.Group' }]
     expect(writeEdmx({ ...small, container: { ...small.container, entitySets } })).not.toContain('Binding')
   })

@@ -16,7 +16,7 @@ test('printQuery prints every set of options so that parseQuery returns the same
   )
 })
 
-test('printQuery leaves the punctuation of OData readable, and encodes characters that would split the query', () => {
+test('printQuery leaves the punctuation of OData readable, and encodes characters that would end an option', () => {
   expect(printQuery({ skiptoken: "a/b eq 'x&y=z+ü#'" })).toBe("$skiptoken=a/b%20eq%20'x%26y=z%2B%C3%BC%23'")
 })
 

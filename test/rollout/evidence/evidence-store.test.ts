@@ -20,7 +20,7 @@ const byScope = (one: CountedEvidence, other: CountedEvidence): number =>
 type KeyRow = { readonly hash_key: Uint8Array }
 
 describe.each(databases)('the evidence store in %s', (_name, { test }) => {
-  test('counts each learner-day once, by school and by check', async (url) => {
+  test('counts each learner and day once, by school and by check', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     expect(await store.read('acme')).toEqual([])
     await addTo(store, ['ann/02', 'ben/02', 'ann/03'])
@@ -39,7 +39,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     expect(await store.read('other')).toEqual([])
   })
 
-  test('adds the counts of a request once, even if the same call or a later call repeats the request', async (url) => {
+  test('adds the counts of a request once, even if the request is repeated in the same call or later', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     const key = toEvidenceKey(await store.key(scope))
     const again = entryOf(key, ['ann/02'], { request: 'digest-1' })
@@ -51,7 +51,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     expect(kept?.periods).toEqual([{ pairs: 1, differing: 1, schools: [[1], [], [], [], []] }])
   })
 
-  test('adds up the evidence of two concurrent instances', async (url) => {
+  test('adds up the evidence of two instances that store at the same time', async (url) => {
     const clock = { nowMs: START_MS }
     const [one, other] = [await openEvidence(url, clock), await openEvidence(url, clock)]
     await Promise.all(
@@ -67,7 +67,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     expect(kept?.periods).toEqual([{ pairs: 21, differing: 0, schools: [[21], [], [], [], []] }])
   })
 
-  test('keeps the evidence of each revision and stage apart', async (url) => {
+  test('stores the evidence of each revision and stage separately', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     const hashes = new Set<string>()
     for (const own of [scope, { ...scope, revision: 4 }, { ...scope, stage: 'canary' as const }]) {
@@ -112,7 +112,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     expect(await store.destroyExpired()).toBe(0)
   })
 
-  test('deletes the hashes of a period after 90 days, keeps its counts, and assigns each day to one period', async (url) => {
+  test('deletes the hashes of a period after 90 days, and keeps the counts', async (url) => {
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(url, clock)
     await addTo(store, ['ann/02', '!ben/02'], { request: 'digest-1' })
@@ -172,7 +172,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     }
   })
 
-  test('encrypts the key of a period with the secret of the journal, so that the key survives a change of the journal keys', async (url) => {
+  test('encrypts the key of a period with the secret of the journal, so that new journal keys do not change it', async (url) => {
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(url, clock, { keys: [keyOf('a')] })
     const key = toEvidenceKey(await store.key(scope))
@@ -195,7 +195,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
   })
 })
 
-it('the evidence store queries the number of hashes in a period once per thousand added hashes', async () => {
+it('the evidence store counts the hashes of a period only once for every thousand added hashes', async () => {
   const { database } = await openEvidence(`sqlite:${await makeFolder()}/journal.db`, { nowMs: START_MS })
   let counted = 0
   const counting: KyselyPlugin = {

@@ -4,7 +4,7 @@ import { createEvidenceKeeper } from '../../../src/rollout/evidence/keep-evidenc
 import { createManualClock } from '../../support/manual-clock.ts'
 import { startDuties } from '../../support/start-duties.ts'
 
-it('the keeper of evidence destroys expired keys soon after the start and then once an hour, but not at the stop', async () => {
+it('the keeper of evidence destroys expired keys shortly after the start and then once an hour', async () => {
   const clock = createManualClock()
   let destroyed = 0
   const destroyExpired = (): Promise<number> => Promise.resolve((destroyed += 1))

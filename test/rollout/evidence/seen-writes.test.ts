@@ -87,7 +87,7 @@ describe('createLiveSeen', () => {
     expect([...(found?.counts.keys() ?? [])].join()).not.toMatch(/key 1|school-1/)
   })
 
-  it('restarts the counts at a new revision of the stage, but keeps the peak load and whether V3 accepted the credentials', async () => {
+  it('restarts the counts at a new revision of the stage, but keeps the peak load and the acceptance of the credentials', async () => {
     const { one, other, note, kept } = await start()
     one.recordWrite(write(0, 50))
     one.recordCredentials('acme', 'refused')
@@ -100,7 +100,7 @@ describe('createLiveSeen', () => {
     expect([note().credentials, peakOf(note())]).toEqual(['refused', 50])
   })
 
-  it('counts at most MAX_WRITTEN records, but all batches', async () => {
+  it('counts at most MAX_WRITTEN records, but every batch', async () => {
     const { one, kept } = await start()
     one.recordWrite(write(0, MAX_WRITTEN))
     one.recordWrite(write(MAX_WRITTEN, 10))
@@ -108,7 +108,7 @@ describe('createLiveSeen', () => {
     expect(seenOf(await kept(), 'v2')).toMatchObject({ batches: 2, records: MAX_WRITTEN })
   })
 
-  it('reports a failure of the store and stops without an error', async () => {
+  it('reports a failure of the store, and still stops without an error', async () => {
     const { one, failures, break: fail } = await start()
     one.recordWrite(write(0, 1))
     fail()
@@ -117,7 +117,7 @@ describe('createLiveSeen', () => {
   })
 
   it.each(['', '{}', '{"version":9}', '{"credentials":"x","minutes":[],"peakPerMinute":0}'])(
-    'reads the damaged stored text %j like a missing text',
+    'treats the damaged stored text %j like a missing text',
     (text) => {
       expect(parseNote(text)).toEqual(parseNote(undefined))
     },

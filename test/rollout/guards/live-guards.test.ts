@@ -80,7 +80,7 @@ const stageOf = async (store: RolloutStore) => {
 }
 
 describe('createLiveGuards', () => {
-  it('takes the partner back to V2 a single time if V3 fails on several instances', async () => {
+  it('takes the partner back to V2 once if V3 fails on several instances', async () => {
     const url = journalUrl()
     const { store } = await serve(url)
     await begin(store)
@@ -101,7 +101,7 @@ describe('createLiveGuards', () => {
     expect(await readGuardState(store, 'acme')).toMatchObject({ revision: 1, episode: 1 })
   })
 
-  it('warns once and does not change the stage if the guard is set to warn', async () => {
+  it('warns once, and does not change the stage, if the guard is set to warn', async () => {
     const { store } = await serve(journalUrl())
     await begin(store)
     const { stop, told, write } = watch(store, {}, 'warn')
@@ -113,7 +113,7 @@ describe('createLiveGuards', () => {
     expect(judge(await readGuardState(store, 'acme')).kind).toBe('alarm')
   })
 
-  it('judges each revision of the stage only by writes at that revision', async () => {
+  it('judges each revision of the stage only by writes during that revision', async () => {
     const { store } = await serve(journalUrl())
     await begin(store)
     await store.apply(changeTo(canary(10), { from: canary(20), expectedRevision: 1 }), 'set')
@@ -142,7 +142,7 @@ describe('createLiveGuards', () => {
     expect(await store.readText(guardStateName('acme'))).toBeUndefined()
   })
 
-  it('reports damaged guard evidence once and does not overwrite the evidence', async () => {
+  it('reports damaged evidence once, and does not overwrite that evidence', async () => {
     const { store } = await serve(journalUrl())
     await store.updateText(guardStateName('acme'), () => '{"version":1}')
     const { failures, stop, write } = watch(store)
@@ -155,7 +155,7 @@ describe('createLiveGuards', () => {
   })
 })
 
-it('goBack takes a partner at canary back to V2 even if its stage comes from the file, and ignores partners that V2 already serves', async () => {
+it('goBack takes a partner at canary back to V2 even if the stage comes from the file', async () => {
   const { store } = await serve(journalUrl())
   await store.begin('old', legacy)
   await store.begin('next', shadow)
@@ -168,7 +168,7 @@ it('goBack takes a partner at canary back to V2 even if its stage comes from the
   expect((await store.snapshot()).partners.get('acme')?.state?.stage).toBe('shadow')
 })
 
-it('goBack ignores an alarm about an earlier revision, even if an operator changes the stage at the same moment', async () => {
+it('goBack ignores an alarm about an earlier revision if an operator changes the stage at the same moment', async () => {
   const { store } = await serve(journalUrl())
   await store.apply(changeTo(canary(20), { from: { ...legacy, stage: 'v3' } }), 'set')
   const alarm = { partner: 'acme', revision: 1, reason: 'V3 fails.' }

@@ -50,7 +50,7 @@ const v3Fails =
   ({ side }) => ({ unknown: side === 'v3' ? share : 0.0005, refused: 0.002 })
 
 describe('judge', () => {
-  it('raises an alarm within 10,000 records on V3 after V3 begins to fail 5 % of the records, at any time of a long run', () => {
+  it('raises an alarm within 10,000 records after V3 begins to fail 5 % of the records, at any time of a long run', () => {
     for (const [name, schools, bound] of [
       ['20 schools, 20 % on V3, registers of 30', schoolsOf(20, 4, 0.3, 30), 5_000],
       ['200 schools, 10 % on V3, registers of 30', schoolsOf(200, 20, 0.3, 30), 4_000],
@@ -95,7 +95,7 @@ describe('judge', () => {
     expect(state.kind).toBe(kind)
   }) // prettier-ignore
 
-  it('reports only figures from the time since V3 has been worse, even after a long time without a fault', () => {
+  it('reports figures only from the time since V3 became worse', () => {
     const before = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), quiet, 1, { windows: 3_000 }).run
     const { state } = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), v3Fails(1), 2, { after: before })
     const text = state.kind === 'alarm' ? describeAlarm(state.figures) : ''
@@ -104,7 +104,7 @@ describe('judge', () => {
     )
   })
 
-  it('returns "inconclusive" with few or no trials, however long the run is', () => {
+  it('returns "inconclusive" for few or no trials, even in a long run', () => {
     expect(judge(newGuardState).kind).toBe('inconclusive')
     const after = (windows: number, schools: readonly SimulatedSchool[]): GuardState =>
       runUntilAlarm(schools, quiet, 1, { windows }).run.evidence
@@ -219,7 +219,7 @@ describe('logOddsEvidence', () => {
     expect(Number.isFinite(logOddsEvidence(counts, 100, 2))).toBe(true)
   })
 
-  it('is 0 if a group is empty, if no trial is bad or if every trial is bad', () => {
+  it('is 0 if a group has no trials, if no trial is bad or if every trial is bad', () => {
     const rows = [
       { trials: 0, bad: 0, controlTrials: 9, controlBad: 3 },
       { trials: 9, bad: 3, controlTrials: 0, controlBad: 0 },
@@ -244,7 +244,7 @@ function windowOf(random: () => number, badOnV3: number, badOnV2: number): numbe
 }
 
 describe('the evidence of the sequential test', () => {
-  it('gives its windows prior weights whose sum is at most 1', () => {
+  it('gives its windows weights whose sum is at most 1', () => {
     let sum = 0
     for (let nth = 1; nth <= 1_000_000; nth++) sum += Math.exp(logPrior(nth))
     // The sum of the remaining weights is about 1 / (2.11 ln n).
@@ -252,7 +252,7 @@ describe('the evidence of the sequential test', () => {
     expect(sum).toBeGreaterThan(0.9)
   })
 
-  it('reaches the evidence 1/alpha in at most the share alpha of runs if the odds equal the tolerated odds', () => {
+  it('reaches the evidence 1/alpha in at most the share alpha of runs if V3 is only as bad as tolerated', () => {
     const runs = 400
     let [crossed5, crossed20] = [0, 0]
     for (let seed = 1; seed <= runs; seed++) {
@@ -282,7 +282,7 @@ const { evidence } = simulate(
 )
 
 describe('formatGuardState and parseGuardState', () => {
-  it('restore the stored evidence from a text of bounded size', () => {
+  it('restore the stored evidence from a text of limited size', () => {
     for (const one of [newGuardState, evidence, atRevision(evidence, 5)]) {
       const text = formatGuardState(one)
       const restored = parseGuardState(text)
@@ -299,7 +299,7 @@ describe('formatGuardState and parseGuardState', () => {
     expect(after.every((log, index) => log <= (before[index] ?? -Infinity))).toBe(true)
   })
 
-  it('refuse a damaged text instead of starting without evidence', () => {
+  it('refuse a damaged text, rather than start without evidence', () => {
     const text = formatGuardState(evidence)
     const replaced = [['"windows":', '"windows":-'], ['"logs":[', '"logs":["x",'], ['"revision":0', '"revision":null'], ['"version":2', '"version":3']] as const // prettier-ignore
     const damaged = ['', '[]', '{}', '{"version":1}', '{"version":2}', text.slice(0, -1)]

@@ -7,7 +7,7 @@ import { fileStage, follow, LEASE_MS, startInstance } from './start-instance.ts'
 const canary = (percent: number) => ({ stage: 'canary', percent }) as const
 
 describe('createStoredStages', () => {
-  it('takes the stage from the configuration file until the store has a stage, and ignores the file from then on', async () => {
+  it('takes the stage from the configuration file until the store has a stage, and then only from the store', async () => {
     const { store, pass, write, stages, log } = await startInstance({ file: fileStage('v3') })
     expect(await write()).toBe('v3 v3 nothing')
     expect(stages.describe()).toMatchObject([{ stage: 'v3', source: 'file' }])
@@ -23,7 +23,7 @@ describe('createStoredStages', () => {
   })
 })
 
-it('createStoredStages neither saves nor acknowledges an answer of the store that arrives after stop', async () => {
+it('createStoredStages ignores an answer of the store that arrives after stop', async () => {
   const { store, stages, pass, saved } = await startInstance()
   store.mode = 'hung'
   await pass(500)
@@ -44,7 +44,7 @@ describe('an instance with a pending change of the stage', () => {
     return instance
   }
 
-  it('holds new writes that would change sides, and counts as drained once the writes in progress have ended', async () => {
+  it('holds new writes that would change sides, and counts as drained when the writes in progress have ended', async () => {
     const { store, pass, begin, read } = await begun()
     const underWay = await begin()
     const revision = store.propose('acme', canary(100))
@@ -63,7 +63,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(store.said(1, 'acme')).toMatchObject({ revision, pendingRevision: undefined })
   })
 
-  it('holds writes for the first change of a partner while its stage comes from the configuration file', async () => {
+  it('holds writes during the first change of a partner whose stage comes from the configuration file', async () => {
     const { store, pass, begin } = await startInstance({ file: fileStage('shadow') })
     const revision = store.propose('acme', canary(100))
     await pass(500)
@@ -100,7 +100,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(held.outcome).toMatch(/^v2 shadow/)
   })
 
-  it('ignores a change that an operator has not approved yet', async () => {
+  it('ignores a change that no other operator has approved yet', async () => {
     const { store, pass, write } = await begun()
     store.propose('acme', canary(100), true)
     await pass(500)
@@ -108,7 +108,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(store.said(1, 'acme')?.pendingRevision).toBeUndefined()
   })
 
-  it('refuses held writes if it cannot read from the store within 15 seconds that the change has ended', async () => {
+  it('refuses held writes if the store does not tell it within 15 seconds that the change has ended', async () => {
     const { store, pass, begin, log } = await begun()
     store.propose('acme', canary(100))
     await pass(500)
@@ -121,7 +121,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(log).toContain('stageRefused {"partner":"acme","reason":"changing"}')
   })
 
-  it('refuses a write if it already holds the maximum number of writes', async () => {
+  it('refuses a write if the maximum number of writes is already held', async () => {
     const { store, pass, begin } = await startInstance({ options: { maxHeld: 2 } })
     store.set('acme', { stage: 'shadow' })
     store.propose('acme', canary(100))
@@ -131,7 +131,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(all.map(({ outcome }) => outcome)).toEqual(['waits', 'waits', 'ADP_OVERLOADED'])
   })
 
-  it('refuses the latest write of the partner and unit with the most held writes when there are too many', async () => {
+  it('refuses the latest write of the partner and unit that have the most held writes, when too many are held', async () => {
     const { store, stages, pass, log } = await startInstance({ options: { maxHeld: 4 } })
     for (const partner of ['acme', 'beta']) {
       store.set(partner, { stage: 'shadow' })
@@ -148,7 +148,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(log.filter((line) => line.includes('overloaded'))).toHaveLength(3)
   })
 
-  it('does not release held writes on a late answer of the store from before the change', async () => {
+  it('does not release held writes because of a late answer of the store from before the change', async () => {
     const { store, pass, begin } = await begun()
     store.mode = 'hung'
     // Two reads of the stages wait together because the first takes too long. The second has read the stages before the change, and its answer
@@ -164,7 +164,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(held.outcome).toBe('waits')
   })
 
-  it('requires a journal entry with the identity of each batch at legacy as soon as it has acknowledged a step to shadow', async () => {
+  it('requires a journal entry with the identity of each batch at legacy after it has acknowledged a step to shadow', async () => {
     const { store, pass, write } = await startInstance()
     await pass(2_000)
     expect(await write()).toBe('v2 legacy nothing')
@@ -176,7 +176,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(await write()).toBe('v2 legacy identity')
   })
 
-  it('reports that it served writes at legacy while the store was down before it acknowledges a change', async () => {
+  it('reports that it served writes at legacy while the store was down, before it acknowledges a change', async () => {
     const { store, pass, write } = await startInstance()
     await pass(2_000)
     expect(await write()).toBe('v2 legacy nothing')
@@ -217,7 +217,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(store.unrecorded.get('acme')).toBeLessThan(4_600)
   })
 
-  it('reports an unrecorded write of legacy to the store before the instance acknowledges that its writes have drained', async () => {
+  it('reports an unrecorded write of legacy to the store before it acknowledges that its writes have drained', async () => {
     const { store, pass, begin } = await startInstance()
     await pass(2_000)
     const write = await begin()
@@ -265,7 +265,7 @@ describe('an instance with a pending change of the stage', () => {
 })
 
 describe('an instance after an operator has taken the partner back to V2', () => {
-  it('sends writes to V2 after its first read of the change, releases held writes and acknowledges the change', async () => {
+  it('sends writes to V2 after its first read of the change, and releases held writes', async () => {
     const { store, pass, begin, write } = await startInstance()
     store.set('acme', canary(50))
     store.propose('acme', { stage: 'v3' })
@@ -298,7 +298,7 @@ describe('an instance after an operator has taken the partner back to V2', () =>
     expect(await write()).toBe('v2 shadow keys')
   })
 
-  it('follows the change within two seconds if one connection to the store never answers', async () => {
+  it('follows the change within two seconds if one connection to the store is stuck', async () => {
     const { store, pass, write } = await startInstance({ file: fileStage('v3') })
     store.mode = 'hung'
     await pass(500)
@@ -308,7 +308,7 @@ describe('an instance after an operator has taken the partner back to V2', () =>
     expect(await write()).toBe('v2 shadow keys')
   })
 
-  it('lets writes in progress on V3 end there, and reports their number', async () => {
+  it('lets writes in progress on V3 finish there, and reports how many there are', async () => {
     const { store, pass, begin } = await startInstance({ file: fileStage('v3') })
     const underWay = await begin()
     store.set('acme', { stage: 'shadow' })
@@ -342,7 +342,7 @@ describe('an instance with a stale view of the stages', () => {
     expect([again.outcome, log.at(-1)]).toEqual([`v3 ${stage} nothing`, 'stagesFresh {}'])
   })
 
-  it('serves writes at legacy immediately, for as long as the store is down', async () => {
+  it('serves writes at legacy at once, for as long as the store is down', async () => {
     const { store, pass, write } = await startInstance()
     await pass(2_000)
     store.mode = 'down'
@@ -350,7 +350,7 @@ describe('an instance with a stale view of the stages', () => {
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('serves writes at shadow only for the length of the resend window while the store is down', async () => {
+  it('serves writes at shadow only for one resend window while the store is down', async () => {
     const { store, pass, write, begin } = await startInstance()
     await pass(2_000)
     store.set('acme', { stage: 'shadow' })
@@ -365,7 +365,7 @@ describe('an instance with a stale view of the stages', () => {
   })
 
   it.each(['both', 'wall'] as const)(
-    'holds the first write until it has read the stages again after a pause of the process, clocks that advanced: %s',
+    'holds the first write after a pause of the process until it has read the stages again, if these clocks advanced: %s',
     async (clocks) => {
       const { store, pass, pause, begin } = await startInstance({ file: fileStage('v3') })
       await pass(1_000)
@@ -389,7 +389,7 @@ describe('an instance with a stale view of the stages', () => {
     expect(followed.outcome).toBe('v3 canary nothing')
   })
 
-  it('waits for one read of the stages only, about one second, at legacy after a pause if the store hangs', async () => {
+  it('waits only about one second for the stages at legacy after a pause if the store hangs', async () => {
     const { store, pass, pause, begin, write } = await startInstance()
     await pass(1_000)
     pause(LEASE_MS)
@@ -403,7 +403,7 @@ describe('an instance with a stale view of the stages', () => {
   })
 
   it.each(['shadow', 'v3'] as const)(
-    'invalidates decisions from before a pause of the process at %s, even if the lease keeps its number',
+    'invalidates decisions from before a pause of the process at %s, even if the lease is still valid',
     async (stage) => {
       const { pass, pause, begin } = await startInstance({ file: fileStage(stage) })
       await pass(1_000)
@@ -443,7 +443,7 @@ describe('an instance with a stale view of the stages', () => {
     expect(entry.isCurrent()).toBe(false)
   })
 
-  it('holds writes and invalidates decisions while the instance has no lease, or a new lease that the store does not list yet', async () => {
+  it('holds writes and invalidates decisions while it has no lease, or a new lease that the store does not list yet', async () => {
     const instance = await startInstance({ file: fileStage('v3') })
     const { store, pass, begin } = instance
     const entry = await begin()
@@ -465,7 +465,7 @@ describe('an instance with a stale view of the stages', () => {
 })
 
 describe('a write that an instance sends to V2', () => {
-  it('needs no journal entry at legacy after all instances are drained and all records for V3 are settled', async () => {
+  it('needs no journal entry at legacy after all instances have drained and all records for V3 are settled', async () => {
     const store = new ScriptedStore()
     store.unsettled.add('acme')
     const { write, pass } = await startInstance({ store })
@@ -480,7 +480,7 @@ describe('a write that an instance sends to V2', () => {
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('needs its keys in the journal at shadow until all live instances have acknowledged the stage and ended their V3 writes', async () => {
+  it('needs its keys in the journal at shadow until all live instances have ended their V3 writes', async () => {
     const store = new ScriptedStore()
     const one = await startInstance({ store, number: 1, file: fileStage('v3') })
     const two = await startInstance({ store, number: 2, file: fileStage('v3') })
@@ -570,7 +570,7 @@ describe('an instance that starts with saved stages', () => {
     expect(followed.outcome).toBe('ADP_STAGE_UNKNOWN')
   })
 
-  it('is not ready and refuses requests if nothing was saved and the store is down', async () => {
+  it('is not ready, and refuses requests, if no stages were saved and the store is down', async () => {
     const { begin, pass, read, stages } = await without(undefined)
     const followed = follow(begin())
     await pass(2_000)
@@ -581,7 +581,7 @@ describe('an instance that starts with saved stages', () => {
     ])
   })
 
-  it('reports only once that the audit trail of the store does not continue the saved trail, and follows the stages of the store', async () => {
+  it('reports once that the audit trail of the store does not continue the saved trail, and follows the store', async () => {
     const { saved } = await startInstance({ store: storeAt('legacy') })
     const store = storeAt('v3')
     store.isTrailContinued = false

@@ -129,7 +129,7 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     ])
   })
 
-  test('verify() finds deleted last entries only if the caller knows the earlier head of the trail', async (url) => {
+  test('verify() finds that the last entries were deleted only if the caller knows the earlier head of the trail', async (url) => {
     const one = await changed(url)
     const { head: known } = await one.store.verify()
     await run(one.journal.database.db, 'delete from rollout_audit where entry > 3')
@@ -145,7 +145,7 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     expect((await one.store.snapshot(known)).trail).toBeUndefined()
   })
 
-  test('verify() finds a completely rewritten trail only if the caller knows the earlier head of the trail', async (url) => {
+  test('verify() finds that the whole trail was rewritten only if the caller knows the earlier head of the trail', async (url) => {
     const one = await changed(url)
     const { db } = one.journal.database
     const { head: known } = await one.store.verify()
@@ -167,7 +167,7 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     ['the stage of another partner', `replace(content, '"acme"', '"other"')`],
   ] as const) {
     // prettier-ignore
-    test(`the stage of a partner comes from its latest readable entry if its last entry has ${what}`, async (url) => {
+    test(`the stage of a partner comes from the latest readable entry of the partner if the last entry has ${what}`, async (url) => {
       const value = content.startsWith('replace') ? content : `'${content}'`
       const one = await changed(url, `update rollout_audit set content = ${value} where entry = 2`)
       // Entry 1 proposes the step that entry 2 made.
@@ -178,7 +178,7 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     })
   }
 
-  test('a change never gets a revision that an instance has acknowledged, even if the entry of that revision was lost', async (url) => {
+  test('a change never gets a revision that an instance has acknowledged, even if the entry with that revision was lost', async (url) => {
     const one = await changed(url)
     await one.store.acknowledge(one.instance(), [acknowledged(8, { revision: 7 })])
     expect(await one.store.apply(backToLegacy, 'back')).toEqual({ kind: 'applied', revision: 9 })

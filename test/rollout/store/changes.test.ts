@@ -22,7 +22,7 @@ it.each([
   expect(quietUntil(state, { ...nothing, ...known }, 100)).toBe(untilMs)
 }) // prettier-ignore
 
-it('the store of stages expires a pending change if the database clock was set back by more than the lifetime of the change', async () => {
+it('the store of stages expires a pending change if the database clock was set back by more than the lifetime of a change', async () => {
   const clock = createJournalClock()
   const { journal } = await openSqlite(join(await makeFolder(), 'journal.db'), { clock })
   const store = createRolloutStore(journal.database)

@@ -15,7 +15,7 @@ const options = { drainMs: 10_000, clock: systemClock }
 describe.each(databases)(
   'a command that takes a partner a step forward, with a journal in %s',
   (_name, { test }) => {
-    test('ends with "gone" if another operator goes back during the step', async (url) => {
+    test('ends with "gone" if another operator takes the partner back during the step', async (url) => {
       const one = await serve(url)
       const store: RolloutStore = {
         ...one.store,
@@ -29,7 +29,7 @@ describe.each(databases)(
     })
 
     for (const when of ['before', 'after'] as const)
-      test(`proposes and approves the change a single time if the first answers of the store are lost ${when} the change is stored`, async (url) => {
+      test(`proposes and approves the change once if the first answers of the store are lost ${when} the change is stored`, async (url) => {
         const { store } = await serve(url)
         const losing = losesFirst(store, 'propose', when)
         const proposed = await driveForward(losing, { ...change, approvalForMs: 60_000 }, options)
@@ -44,7 +44,7 @@ describe.each(databases)(
         expect(trail.map(({ action }) => action).toSorted()).toEqual(['approve', 'propose', 'withdraw'])
       })
 
-    test("does not mistake another operator's proposal for its own if the answer to its proposal was lost", async (url) => {
+    test("does not take another operator's proposal for its own if the answer to its proposal was lost", async (url) => {
       const { store } = await serve(url)
       const approved = { ...change, approvalForMs: 60_000 }
       await driveForward(store, { ...approved, by: 'bob' }, options)
@@ -103,7 +103,7 @@ it.each([
   },
 )
 
-it('applyChange returns "stale" if the answer was lost and another change came first', async () => {
+it('applyChange returns "stale" if the answer was lost and another change was applied first', async () => {
   const { store, ...own } = losing('before')
   store.set('acme', { stage: 'canary', percent: 5 })
   expect(await applyChange(own, back, 'back')).toEqual({ kind: 'stale' })

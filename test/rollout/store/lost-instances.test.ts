@@ -42,7 +42,7 @@ async function takeOver({ journal }: Serving): Promise<void> {
 describe.each(databases)(
   'the store of stages in %s, with an instance that does not renew its lease',
   (_name, { test }) => {
-    test('refuses a step to canary and names the instance as lost, before and after a takeover', async (url) => {
+    test('refuses a step to canary, and names the instance as lost, before and after a takeover', async (url) => {
       const serving = await serve(url)
       const { store } = serving
       const cutOff = await addCutOff(serving)
@@ -54,7 +54,7 @@ describe.each(databases)(
       expect(await store.lost()).toMatchObject(lost.instances)
     })
 
-    test('refuses to commit a step to canary if the instance stopped renewing its lease after the proposal', async (url) => {
+    test('refuses to commit a step to canary if the instance stopped its renewals after the proposal', async (url) => {
       const serving = await serve(url)
       const { store, instance } = serving
       await toShadow(serving)
@@ -66,7 +66,7 @@ describe.each(databases)(
       expect(await store.commit('acme', 2)).toMatchObject({ kind: 'lost', instances: [{ host: 'far' }] })
     })
 
-    test('still allows the step to shadow and the step back', async (url) => {
+    test('still allows a step to shadow and a step back', async (url) => {
       const serving = await serve(url)
       const { store } = serving
       await addCutOff(serving)
@@ -75,7 +75,7 @@ describe.each(databases)(
       expect(await store.apply(back, 'back')).toMatchObject({ kind: 'applied' })
     })
 
-    test('requires the acknowledgement of the instance after its process has taken a new lease', async (url) => {
+    test('requires the acknowledgement of the instance when the process of the instance has taken a new lease', async (url) => {
       const serving = await serve(url)
       const { store, instance } = serving
       await addCutOff(serving)
@@ -106,7 +106,7 @@ describe.each(databases)(
       await own.close()
     })
 
-    test('refuses a step only for the length of the resend window if the process of the instance has ended', async (url) => {
+    test('refuses a step only for one resend window if the process of the instance has ended', async (url) => {
       const serving = await serve(url)
       const { store } = serving
       const { pid } = spawnSync('true')
@@ -117,7 +117,7 @@ describe.each(databases)(
       expect(nowMs - (killedMs ?? 0)).toBeLessThan(60_000)
     })
 
-    test('dismisses the lost instance for an operator, and records the dismissal in the audit trail', async (url) => {
+    test('dismisses the lost instance for an operator, and adds the dismissal to the audit trail', async (url) => {
       const serving = await serve(url)
       const { store, instance } = serving
       const cutOff = await addCutOff(serving)

@@ -38,7 +38,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await settledOf()).toEqual([])
   })
 
-  test('returns the clients of a partner that wrote through V2, the latest first, without those that were never accepted', async (url) => {
+  test('returns the clients of a partner that wrote through V2, latest first, but no client that was never accepted', async (url) => {
     const { store, journal } = await serve(url)
     const write = (key: string, receivedMs: number, given: object) =>
       beginNew(journal, batchOf([key], { receivedMs: 1_000_000 + receivedMs, ...given }))
@@ -53,7 +53,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await store.clients('nobody')).toEqual([])
   })
 
-  test('reports which of 3,000 partners are settled', async (url) => {
+  test('finds the settled partners among 3,000 partners', async (url) => {
     const { store, journal } = await serve(url)
     await beginNew(journal, batchOf(['a'], { partner: 'open' }))
     const final = await beginNew(journal, batchOf(['b'], { partner: 'final' }))
@@ -63,7 +63,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(settled).toEqual(new Set(['final', ...many]))
   })
 
-  test('keeps the first setting of a partner, and treats its time as the time of an unrecorded batch', async (url) => {
+  test('keeps the first setting of a partner, and counts its time as the time of an unrecorded batch', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     await one.store.begin('acme', shadow)
     const [{ nowMs }, { notedMs }] = [await one.store.snapshot(), await one.store.unrecorded('acme')]
@@ -131,7 +131,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(actions).toEqual([['propose', 1], ['expire', 1], ['propose', 2]]) // prettier-ignore
   })
 
-  test('applies a step back immediately and drops the pending change', async (url) => {
+  test('applies a step back at once, and drops the pending change', async (url) => {
     const one = await serve(url)
     expect(await goForward(one, changeTo(shadow))).toBe(1)
     const forward = changeTo(canary(20), { expectedRevision: 1, from: shadow })
@@ -170,7 +170,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await one.store.verify()).toMatchObject({ head: { entries: 3 }, broken: undefined })
   })
 
-  test('takes either the commit or the step back, never both, when two commands run at once', async (url) => {
+  test('applies either the commit or the step back, never both, if two commands run at once', async (url) => {
     const one = await serve(url)
     const command = await openRolloutStore({ url })
     onTestFinished(() => command.close())
@@ -219,7 +219,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await one.store.commit('acme', 2)).toEqual({ kind: 'committed' })
   })
 
-  test('returns the last acknowledgements of live instances only', async (url) => {
+  test('returns only the last acknowledgements of live instances', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     const row = acknowledged(4, { partner: 'acme', revision: 3, writesV2: 7, writesV3: 8 })
     await one.store.acknowledge(one.instance(), [acknowledged(4), { ...row, partner: 'b' }])
@@ -240,7 +240,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await said()).toHaveLength(2)
   })
 
-  test('applies concurrent updates of a stored text one after the other', async (url) => {
+  test('applies concurrent changes of a stored text one after the other', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     expect(await one.store.readText('acme')).toBeUndefined()
     const count = (text = '0'): string => String(Number(text) + 1)

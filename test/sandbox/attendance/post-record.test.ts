@@ -34,7 +34,7 @@ const full = {
   Qualifier: { MinutesLate: 3, Comment: 'bus \\ “late”\n' },
 }
 
-test('the sandbox creates a full record and returns it with an id assigned by the service', async () => {
+test('the sandbox creates a full record and returns the record with a new id', async () => {
   const { url, json } = await cleanSandbox()
   const reply = await json('POST', `/sp-api${path}`, post(full))
   expect(reply).toEqual({
@@ -51,7 +51,7 @@ test('the sandbox creates a full record and returns it with an id assigned by th
   expect(reply.body).not.toMatchObject({ ExternalID: fixed.zero })
 })
 
-test('the sandbox accepts a minimal record in single quotes and derives its booleans from the code', async () => {
+test('the sandbox accepts a minimal record in single quotes, and derives its booleans from the code', async () => {
   const { json } = await cleanSandbox()
   const body = JSON.stringify(minimal).replaceAll('"', "'")
   const reply = await json('POST', '/x/aTTendance/v3/AttendanceRecords', { headers: jsonBody, body })
@@ -164,7 +164,7 @@ test.each([
   ['duplicate', 201, 201, false],
   ['conflict', 409, 409, false],
 ] as const)(
-  'the sandbox applies the option onExisting=%s to a POST for a session that already has a mark',
+  'the sandbox applies onExisting=%s when a POST arrives for a session that already has a mark',
   async (onExisting, first, second, sameId) => {
     // The seed has marked the first Monday of the fixed weeks.
     const { json } = await startSandbox({ onExisting })
@@ -175,7 +175,7 @@ test.each([
   },
 )
 
-test('the sandbox keeps an id that the client sends, and refuses this id for another session', async () => {
+test('the sandbox keeps an id that the client sends, and refuses the same id for another session', async () => {
   const { json } = await startSandbox({ onExisting: 'duplicate' })
   const named = { ...full, ExternalID: fixed.unknown }
   expect(await json('POST', path, post(named))).toMatchObject({
@@ -197,7 +197,7 @@ test('the sandbox keeps an id that the client sends, and refuses this id for ano
   })
 })
 
-test('the sandbox stores, logs and returns a lone surrogate in a text unchanged', async () => {
+test('the sandbox stores and returns a text with a lone surrogate unchanged', async () => {
   const { request } = await cleanSandbox()
   const comment = 'a\ud83d\udE00b\ud83d'
   const mark = post({ ...full, ChangeProcessName: '\udc00', Qualifier: { Comment: comment } })

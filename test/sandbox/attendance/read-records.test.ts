@@ -23,7 +23,7 @@ const read = async ({ json }: Started, options: Record<string, string>): Promise
   return body as Collection
 }
 
-test('the sandbox returns every session in a date range with the code of its kind of day', async () => {
+test('the sandbox returns every session in a range of dates, each with the code of its kind of day', async () => {
   const sandbox = await cleanSandbox()
   const { body } = await sandbox.json('GET', '/_sandbox/samples')
   const { codes } = body as { codes: { id: string; code: string }[] }
@@ -78,7 +78,7 @@ test('the sandbox finds a posted mark by learner and event, and by its id', asyn
   expect(single).toEqual({ status: 200, body: { '@odata.context': context, ...record } })
 })
 
-test('the sandbox returns the row of a missing mark by the id that the collection shows, and 404 for an unknown id', async () => {
+test('the sandbox returns the row of an unmarked session by its id, and 404 for an unknown id', async () => {
   const sandbox = await cleanSandbox()
   const wednesday = `${one} and AttendableEventStart eq 2026-03-11T09:00:00Z`
   const [row] = (await read(sandbox, { $filter: wednesday })).value
@@ -137,7 +137,7 @@ test.each([
   ['2026-03-02T09:00:00Z eq AttendableEventStart or AttendableEventStart eq 2026-03-03T09:00:00Z', 60],
   ['2026-03-02T00:00:00Z le AttendableEventStart and 2026-03-03T00:00:00Z gt AttendableEventStart', 60],
   [`Event/ExternalID eq ${fixed.morning} and AttendableEventStart ne 2026-03-02T09:00:00Z`, 0],
-])('the sandbox accepts the filter %s, which is narrow enough', async (filter, count) => {
+])('the sandbox accepts the filter %s, because it is narrow enough', async (filter, count) => {
   const sandbox = await cleanSandbox()
   const { '@odata.count': counted } = await read(sandbox, { $filter: filter, $count: 'true', $top: '0' })
   expect(counted).toBe(count)
@@ -173,7 +173,7 @@ test('the sandbox returns each row exactly once over all pages, for any $orderby
   expect((await follow({ $filter: weeks, $orderby: 'ExternalID', $top: '150' }))[0]).toEqual([100, 50])
 })
 
-test('the sandbox honours a smaller page size of the client, and returns the count only on the first page', async () => {
+test('the sandbox applies a smaller page size of the client, and returns the count only on the first page', async () => {
   const sandbox = await cleanSandbox()
   const { status, body } = await sandbox.json('GET', query({ $filter: weeks, $count: 'true' }), {
     headers: { Prefer: 'odata.maxpagesize=5' },
@@ -183,7 +183,7 @@ test('the sandbox honours a smaller page size of the client, and returns the cou
   expect(page['@odata.nextLink']).not.toContain('count')
 })
 
-test('the sandbox hides writes since the staleRead fault from a read', async () => {
+test('the sandbox hides recent writes from a read under the fault staleRead', async () => {
   const sandbox = await cleanSandbox()
   const filter = { $filter: `${one} and Event/ExternalID eq ${fixed.morning}` }
   const before = await read(sandbox, filter)
@@ -193,7 +193,7 @@ test('the sandbox hides writes since the staleRead fault from a read', async () 
   expect((await read(sandbox, filter)).value).toMatchObject([{ Qualifier: { MinutesLate: 9 } }])
 })
 
-test('the sandbox returns all duplicates of a mark in a read', async () => {
+test('the sandbox returns all duplicates of a mark', async () => {
   const sandbox = await startSandbox({ onExisting: 'duplicate' })
   await sandbox.json('POST', path, jsonOf(nestedMark()))
   const { value } = await read(sandbox, { $filter: `${one} and Event/ExternalID eq ${fixed.morning}` })

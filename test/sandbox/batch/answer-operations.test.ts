@@ -60,7 +60,7 @@ test('the sandbox applies the valid changesets of a batch with one changeset per
   expect(await sandbox.effects()).toMatchObject([{ seq: 1, face: 'V3' }, { seq: 2 }])
 })
 
-test('the sandbox rolls back a failed changeset and answers the changeset with one response', async () => {
+test('the sandbox rolls back a failed changeset, and answers it with one response', async () => {
   const sandbox = await cleanSandbox()
   const { replies } = await send(
     sandbox,
@@ -153,7 +153,7 @@ test.each([
   expect(await sandbox.effects()).toEqual([])
 })
 
-test('the sandbox offers $batch only if the option is enabled, and only for POST', async () => {
+test('the sandbox offers $batch only for POST, and only if the option is set', async () => {
   const off = await startSandbox({ batch: false })
   expect((await off.json('POST', path, json([get('1')]))).status).toBe(404)
   const on = await cleanSandbox()
@@ -180,7 +180,7 @@ test('the sandbox applies a fault for a path to the matching requests of a batch
   expect(await sandbox.effects()).toHaveLength(2)
 })
 
-test('the sandbox refuses the reads of a batch beyond the size limit of a reply, but not the writes', async () => {
+test('the sandbox refuses the reads of a batch, but not the writes, above the size limit of a reply', async () => {
   const sandbox = await cleanSandbox()
   const days = 'AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-16T00:00:00Z'
   const large = `AttendanceRecords?$filter=${days.replaceAll(' ', '%20')}`

@@ -14,7 +14,7 @@ test.each([
   ['code', { SchoolAttendanceCode: expect.not.stringMatching(fixed.present) as unknown, Present: true }],
   ['id', { ExternalID: expect.any(String) as unknown }],
 ])(
-  'the sandbox changes the %s of a mark in every V2 read and leaves V3 reads unchanged',
+  'the sandbox with the difference %s changes every V2 read of the mark, and no V3 read',
   async (kind, shown) => {
     const sandbox = await cleanSandbox()
     const record = jsonOf(flatMark({ Comment: 'Hi 🚌 late' }))
@@ -38,7 +38,7 @@ test.each([
   },
 )
 
-test('the sandbox omits a mark with the difference "missing" on V2, and shows its session as unmarked on V3', async () => {
+test('the sandbox with the difference "missing" leaves a mark out on V2, and shows the session as unmarked on V3', async () => {
   const sandbox = await cleanSandbox()
   const rows = [{ learner: fixed.learner, event: fixed.morning, kind: 'missing' }]
   await sandbox.put('differences', { face: 'V2', rows })

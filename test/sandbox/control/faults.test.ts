@@ -17,7 +17,7 @@ const cleanSandbox = oneSandbox()
 const path = recordsOf.V3
 const mark = jsonOf(nestedMark())
 
-test('the sandbox returns a status fault as often as configured, and only for matching requests', async () => {
+test('the sandbox returns a status fault for matching requests only, and as often as configured', async () => {
   const sandbox = await cleanSandbox()
   const fault = { kind: 'status', status: 503, method: 'post', path: 'attendancerecords', skip: 1, count: 2 }
   expect(await sandbox.put('faults', fault)).toMatchObject({
@@ -81,14 +81,14 @@ test.each([
   expect(await sandbox.effects()).toHaveLength(effects)
 })
 
-test('the sandbox announces more bytes than it sends under a truncate fault', async () => {
+test('the sandbox announces more bytes than it sends under the fault truncate', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', { kind: 'truncate', bytes: 20, count: 1 })
   await expect(sandbox.request('POST', path, mark)).rejects.toThrow()
   expect(await sandbox.effects()).toHaveLength(1)
 })
 
-test('the sandbox returns a gzip header and an undecodable body under a brokenGzip fault', async () => {
+test('the sandbox returns a gzip header and a body that is not gzip under the fault brokenGzip', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', { kind: 'brokenGzip' })
   const reply = await sandbox.pool.request({
@@ -103,7 +103,7 @@ test('the sandbox returns a gzip header and an undecodable body under a brokenGz
   expect(() => gunzipSync(body)).toThrow()
 })
 
-test('the sandbox delays a complete reply under latency and slowBody faults', async () => {
+test('the sandbox delays a complete reply under the faults latency and slowBody', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', [
     { kind: 'latency', ms: 60 },
@@ -115,7 +115,7 @@ test('the sandbox delays a complete reply under latency and slowBody faults', as
   expect(performance.now() - start).toBeGreaterThan(100)
 })
 
-test('the sandbox hides recent writes from reads under a staleRead fault', async () => {
+test('the sandbox hides recent writes from reads under the fault staleRead', async () => {
   const sandbox = await cleanSandbox()
   const clock = (now: string) => sandbox.put('clock', { now })
   const recordedOn = async (): Promise<unknown> => {
@@ -132,7 +132,7 @@ test('the sandbox hides recent writes from reads under a staleRead fault', async
   expect(await recordedOn()).toBe(testNow)
 })
 
-test('the sandbox applies a fault with a share to the requests that the seed determines', async () => {
+test('the sandbox applies a fault with a share to the requests that the seed chooses', async () => {
   const draw = async (): Promise<number[]> => {
     const sandbox = await startSandbox()
     await sandbox.put('faults', { kind: 'status', status: 500, probability: 0.5 })
@@ -162,7 +162,7 @@ test('the sandbox rejects a fault whose body is not JSON', async () => {
   expect(reply).toMatchObject({ status: 400, body: { error: { code: 'InvalidBody' } } })
 })
 
-test('the sandbox sets its clock, and lets the clock run again', async () => {
+test('the sandbox stops its clock at a set time, and lets the clock run again', async () => {
   const { json, put } = await cleanSandbox()
   expect(await put('clock', { now: '2026-03-04T09:00:00+01:00' })).toEqual({
     status: 200,

@@ -55,7 +55,7 @@ test.each([
   [{ 'OData-MaxVersion': '4.0' }, 'nested'],
   [{ Accept: 'application/json' }, 'flat'],
 ])(
-  'the sandbox replies to a request with the headers %o in the layout %s if layout is auto',
+  'the sandbox answers a request with the headers %o in the layout %s if its layout is auto',
   async (headers, layout) => {
     const sandbox = await cleanSandbox()
     await sandbox.put('legacy-form', { layout: 'auto' })
@@ -106,7 +106,7 @@ test.each([
   ['post', 1],
   ['drop', 0],
 ])(
-  'the sandbox replies to a batch with differing ids with a single 200 under mismatch=%s, and records %i marks',
+  'the sandbox answers a batch with differing ids with a single 200 under mismatch=%s, and writes %i marks',
   async (mismatch, marks) => {
     const sandbox = await cleanSandbox()
     await sandbox.put('legacy-form', { mismatch })
@@ -117,7 +117,7 @@ test.each([
   },
 )
 
-test('the sandbox reports every error in an invalid setting of the V2 form, and changes nothing', async () => {
+test('the sandbox reports every error in an invalid setting of the V2 form, and changes no setting', async () => {
   const sandbox = await cleanSandbox()
   const { status, body } = await sandbox.put('legacy-form', { layout: 'round', mismatch: true, more: 1 })
   expect(status).toBe(400)

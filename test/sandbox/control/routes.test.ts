@@ -7,7 +7,7 @@ const mark = (learner: string) =>
   jsonOf(nestedMark({ Attendee: { ExternalID: learner }, Qualifier: { MinutesLate: 4, Comment: 'c' } }))
 const path = recordsOf.V3
 
-test('the sandbox returns the same sample ids for the default seed on every machine and day', async () => {
+test('the sandbox returns the same sample ids for the default seed on every machine and every day', async () => {
   const { json } = await cleanSandbox()
   const { body } = await json('GET', '/_sandbox/samples', { headers: { Authorization: '' } })
   expect(body).toEqual({
@@ -77,7 +77,7 @@ const callers: [who: string, headers: Record<string, string>, refused: RegExp | 
   ['a sandboxed frame', { Origin: 'null' }, foreign('ForeignPage')],
 ] // prettier-ignore
 test.each(callers)(
-  'the sandbox accepts control calls only from local programs and from its own pages: %s',
+  'the sandbox decides by the origin whether to accept a control call: %s',
   async (_who, headers, refused) => {
     const { client } = await cleanSandbox()
     for (const call of [

@@ -32,7 +32,7 @@ test.each([
   [{ times: 'roundMinutes' }, '2026-03-02T09:01:00Z'],
   [{ clock: 'server', offsetMs: 90_000 }, '2026-06-10T10:01:30Z'],
   [{ clock: 'server', offsetMs: -90_000, times: 'minutes' }, '2026-06-10T09:58:00Z'],
-])('the sandbox stores RecordedOn under the rules %j as %s', async (rules, stored) => {
+])('the sandbox with the rules %j stores RecordedOn as %s', async (rules, stored) => {
   const sandbox = await cleanSandbox()
   await sandbox.put('values', rules)
   const echoed = await write(sandbox, {}, '2026-03-02T09:00:31.254Z')
@@ -60,7 +60,7 @@ test.each([
     { MinutesLate: 0, Comment: '' },
     { MinutesLate: null, Comment: null },
   ],
-])('the sandbox stores under the rules %j the values %j as %j', async (rules, posted, stored) => {
+])('the sandbox with the rules %j stores the values %j as %j', async (rules, posted, stored) => {
   const sandbox = await cleanSandbox()
   await sandbox.put('values', rules)
   const echoed = await write(sandbox, posted)
@@ -85,14 +85,14 @@ test('the sandbox returns the posted values in the reply to a POST, and the stor
   })
 })
 
-test('the sandbox logs the values that the client sent instead of the stored values', async () => {
+test('the sandbox logs the values that the client sent, rather than the stored values', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('values', { comments: ['trim'], nulls: ['minutesLateToZero'] })
   await write(sandbox, { MinutesLate: null, Comment: ' c ' })
   expect(await sandbox.effects()).toMatchObject([{ minutesLate: null, comment: ' c ' }])
 })
 
-test('the sandbox replaces the whole set of rules for stored values, and removes the rules on reset', async () => {
+test('the sandbox replaces all rules for stored values at once, and removes the rules on reset', async () => {
   const { json, put } = await cleanSandbox()
   const before = await json('GET', '/_sandbox/values')
   await put('values', { times: 'seconds', comments: ['nfc'] })

@@ -21,7 +21,7 @@ test('the sandbox returns current learners, leavers and future learners', async 
   expect(found[1]?.[0]).toMatchObject({ CurrentYearGroup: null })
 })
 
-test('the sandbox applies $filter, $select, $orderby, $top and $count together over two pages', async () => {
+test('the sandbox combines $filter, $select, $orderby, $top and $count over two pages', async () => {
   const { json, url } = await startSandbox({ pageSize: 4 })
   const options =
     "$filter=OnRollState%20eq%20'Current'&$select=Surname,CurrentHouse/Description&$orderby=Surname&$top=6&$count=true"

@@ -9,7 +9,7 @@ const patch = (body: unknown, prefer?: string) => ({
   body: JSON.stringify(body),
 })
 
-test('the sandbox replaces the properties in a PATCH, keeps the other properties, and restores all properties on reset', async () => {
+test('the sandbox replaces only the properties in a PATCH, and restores all properties on reset', async () => {
   const { json, request } = await cleanSandbox()
   const before = (await json('GET', path)).body as Record<string, unknown>
   const change = {

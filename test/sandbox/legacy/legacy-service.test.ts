@@ -149,7 +149,7 @@ test.each(['/V2/Attendance/AttendanceRecords', '/AttendanceServiceFarm1/OData/V1
   },
 )
 
-test('the sandbox reports a conflict of a V2 record with an existing mark', async () => {
+test('the sandbox reports that a V2 record conflicts with an existing mark', async () => {
   const { json } = await startSandbox({ onExisting: 'conflict' })
   const reply = await json('POST', recordsOf.V2, jsonOf(record))
   expect(reply).toMatchObject({ status: 409, body: [{ ErrorCode: 'CONFLICT' }] })
@@ -202,7 +202,7 @@ test.each([
   expect(await json(method, `/V2/Attendance/${path}`)).toMatchObject({ status, body: { error: {} } })
 })
 
-test('the sandbox ignores members of a V2 record that clients cannot write', async () => {
+test('the sandbox ignores members of a V2 record that a client cannot write', async () => {
   const { json } = await cleanSandbox()
   const more = { Extra: { nested: [1] }, RecordedOn: '2026-03-02T09:05:00Z', ChangeProcessName: 'Acme' }
   expect(await json('POST', recordsOf.V2, jsonOf({ ...record, ...more }))).toMatchObject({

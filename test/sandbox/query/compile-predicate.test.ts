@@ -39,7 +39,7 @@ describe('compilePredicate', () => {
     ['Parts/$count($filter=Price gt 4) gt 5', 2, 0],
     ['Tags/any()', 1, 0],
   ])(
-    'evaluates %s with a budget of %i visits, and throws with a budget of one visit less',
+    'evaluates %s within a budget of %i visits, and throws with one visit less',
     (filter, visits, position) => {
       const compile = (left: number) =>
         compilePredicate(

@@ -28,7 +28,7 @@ test.each([
   expect(starts).toEqual(times.map((time) => `${date}T${time}:00Z`))
 })
 
-test('the school calendar has the same sessions in the fixed weeks on any current day', () => {
+test('the school calendar has the same sessions in the fixed weeks on every current day', () => {
   const first = dayNumber(fixedMonday)
   const later = createCalendar(ids, Date.UTC(2031, 0, 1), 2025)
   expect(later.schoolSessions(first, 14)).toEqual(calendar.schoolSessions(first, 14))

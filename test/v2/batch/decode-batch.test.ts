@@ -148,7 +148,7 @@ describe('decodeBatch', () => {
     },
   )
 
-  it('frames the body by the batch boundary if the header names a changeset and the boundaries have braces (batch-wire F12, F31)', () => {
+  it('splits the body by the batch boundary if the header names a changeset and the boundaries have braces (batch-wire F12, F31)', () => {
     const text = flat(changeset('C', part(1)), changeset('D', part(2)))
       .replaceAll('--B', '--batch_{1}')
       .replaceAll('--C', '--changeset_{2}')
@@ -189,7 +189,7 @@ describe('decodeBatch', () => {
     expect(fault.at.offset).toBeDefined()
   })
 
-  it('sets contentIdInHttp only if the Content-ID among the HTTP headers is the id of the part (batch-wire F16)', () => {
+  it('sets contentIdInHttp only if the id of the part is a Content-ID among the HTTP headers (batch-wire F16)', () => {
     const both = (mime: number, http: number): string =>
       part(mime).replace(LINE, `${LINE}Content-ID: ${http}\n`)
     const text = flat(both(1, 1), both(2, 7), part(3).replace('Content-ID: 3', 'X-Id: 3'), both(4, 4))
@@ -218,7 +218,7 @@ describe('decodeBatch', () => {
     },
   )
 
-  it('reports a truncated body even if a record in it has lines that end in CR CR LF (batch-wire F8)', () => {
+  it('reports a truncated body, and not its line ends, if one record has lines that end in CR CR LF (batch-wire F8)', () => {
     const text = flat(part(1, '{\r\n}')).replace('--B--', '')
     expect(faultOf(() => decode(text)).code).toBe('ADP_TRUNCATED')
   })
@@ -292,7 +292,7 @@ describe('the id rule of decodeBatch', () => {
     ['no guid although the body has one', 'b', [`batch_${ONE}`], false],
   ]
   it.each(rows)(
-    'says whether the ids agree if the boundary in the header is %s (batch-wire 3)',
+    'says whether the ids agree if the boundary in the header names %s (batch-wire 3)',
     (_, header, delimiters, agree) => {
       const [batch = '', ...changesets] = delimiters
       const text = flat(part(0), ...changesets.map((name, index) => changeset(name, part(index + 1))))

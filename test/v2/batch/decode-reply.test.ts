@@ -91,7 +91,7 @@ describe('decodeBatchReply', () => {
     )
 
     it.each(['flat', 'nested'] as const)(
-      'returns the same parts wherever the bytes are split in the layout %s',
+      'returns the same parts if the bytes are split at any place in the layout %s',
       (layout) => {
         const { contentType, pieces } = encoded(layout)
         const bytes = Buffer.from(pieces.join(''))

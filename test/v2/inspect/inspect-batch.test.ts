@@ -31,7 +31,7 @@ function inspect(bytes: Buffer, contentType: string | undefined = HEADER): unkno
 }
 
 describe('inspectBatchInSteps', () => {
-  it('returns the decoded batch without findings if the batch keeps every rule of the wire', () => {
+  it('returns the decoded batch, and no findings, if the batch keeps every rule of the wire', () => {
     const bytes = crlf(BATCH)
     expect(inspectBatch(bytes, HEADER)).toEqual({ batch: decodeBatch(bytes, HEADER), findings: [] })
   })
@@ -54,7 +54,7 @@ describe('inspectBatchInSteps', () => {
     expect(inspectBatch(bytes, contentType).batch?.parts).toHaveLength(1)
   })
 
-  it('sorts the findings of the body by offset, after the findings of the header', () => {
+  it('lists the findings in the header before the findings in the body, which are in order of their offset', () => {
     const bytes = Buffer.from(`\ufeff${BATCH.replace('Content-ID: 1\n', '').replace('true', '1')}`)
     expect(inspect(bytes, 'multipart/mixed; boundary="other"')).toEqual([
       ['note', 'quotedBoundary', undefined, undefined],
@@ -66,7 +66,7 @@ describe('inspectBatchInSteps', () => {
     ])
   })
 
-  it('reports the place and the remedy of a broken envelope after its other findings', () => {
+  it('reports where a broken envelope breaks, and the remedy, after its other findings', () => {
     const bytes = Buffer.from(BATCH.replace('--b--', ''))
     const { batch, findings } = inspectBatch(bytes, HEADER)
     expect(batch).toBeUndefined()
@@ -86,7 +86,7 @@ describe('inspectBatchInSteps', () => {
   const messageOf = (bytes: Buffer, contentType: string, code: string): string | undefined =>
     inspectBatch(bytes, contentType).findings.find((finding) => finding.code === code)?.message
 
-  it('names both boundaries in the message if header and body differ', () => {
+  it('names both boundaries in the message if the header names another boundary than the body', () => {
     expect(messageOf(crlf(BATCH), 'multipart/mixed; boundary=x', 'idsDiffer')).toMatch(
       /"x".*the boundary "b" and the changeset "c"/,
     )
@@ -142,11 +142,11 @@ test('guessBoundary finds the boundary of the class register even if the body is
   for (const end of [body.length, 3_000, 60]) expect(guessed(body.subarray(0, end))).toBe(boundary)
 })
 
-test('guessBoundary reads each line only once, however many lines look like delimiters', () => {
+test('guessBoundary reads each line only once, even if many lines look like delimiters', () => {
   expect(guessed(Buffer.from('--\u00e9\n'.repeat(1_000_000)))).toBeUndefined()
 })
 
-it('the remedies cover every error of a batch file or its request', () => {
+it('the remedies cover every error of a batch file and of its request', () => {
   // The other error codes belong to other requests or to the exchange.
   const others = ['ADP_FORBIDDEN', 'ADP_NOT_ACCEPTABLE', 'ADP_QUERY', 'ADP_SLOW_CLIENT']
   const needed = Object.entries(errorRules)

@@ -30,7 +30,7 @@ describe('inspectParts', () => {
     expect(inspect(part(1, '', record(1, `,"Comment":"it's \\"so\\", isn't it"`)))).toEqual([])
   })
 
-  it('compares the Content-Length among the HTTP headers with the bytes of the record, and ignores a length among the MIME headers', () => {
+  it('compares the Content-Length among the HTTP headers, and not a length among the MIME headers, with the bytes of the record', () => {
     const mimeLength = 'Content-Length: 900\n'
     const exact = `Content-Length: ${record(1).length}\n`
     expect(inspect(part(1, exact, record(1), mimeLength), mimeLength)).toEqual([])
@@ -53,12 +53,12 @@ describe('inspectParts', () => {
     expect(inspect(parts).map(({ code, part: position }) => [code, position])).toEqual([finding])
   })
 
-  it('counts in the message how many more parts have the same finding', () => {
+  it('counts in the message the other parts with the same finding', () => {
     const [finding] = inspect([1, 2, 3].map((id) => part(id, '', record(id, ',"Room":1'))).join(''))
     expect(finding?.message).toMatch(/^Part 1 .* 2 more parts\.$/)
   })
 
-  it('reports no repeated records among records that cannot be read', () => {
+  it('reports no repeated records if the records cannot be read', () => {
     expect(inspect(part(1, '', '{}') + part(2, '', '{}'))).toEqual([])
   })
 

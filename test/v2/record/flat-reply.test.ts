@@ -53,7 +53,7 @@ describe('encodeFlatReply', () => {
 const row = flatMark({ MinutesLate: 5, Comment: 'a "b"' })
 
 describe('createRowEncoder', () => {
-  it('writes all fields, as encodeFlatReply does for a single record', () => {
+  it('writes all fields of a row as encodeFlatReply writes them for a single record', () => {
     expect(createRowEncoder(undefined, 'minimal')(row)).toBe(encodeFlatReply(row, '', 'none'))
     expect(createRowEncoder(undefined, 'full')(row)).toBe(encodeFlatReply(row, '', 'full'))
   })

@@ -104,7 +104,7 @@ describe('readBatchReply', () => {
     expect(outcomes(own, 2)).toEqual(expected)
   })
 
-  it('reads a part with repeated headers, but assigns no answer that has two ids', () => {
+  it('reads a part with repeated headers, but assigns no answer with two ids', () => {
     const part = (ids: string, n: number): string =>
       `--b\r\nContent-Type: application/http\r\n${ids}\r\nHTTP/1.1 429 Told\r\nRetry-After: 3\r\nRetry-After: 3\r\n\r\n${record(n)}\r\n`
     const parts = [part('Content-ID: 1\r\n', 1), part('Content-ID: 2\r\nContent-ID: 3\r\n', 2)]
@@ -117,13 +117,13 @@ describe('readBatchReply', () => {
     expect(outcomes(json(answers), 2)).toEqual({ words: ['throttled 3000', 2], sound: true })
   })
 
-  it('reads no answer from JSON that is nested deeper than any answer', () => {
+  it('reads no answer from JSON that is nested too deeply for an answer', () => {
     const deep = '['.repeat(5_000) + ']'.repeat(5_000)
     const body = `{"responses":[{"id":"1","status":201,"headers":{},"body":${deep}},{"id":"2","status":201,"body":${record(2)}}]}`
     expect(outcomes(reply(body, 'application/json'), 2)).toEqual({ words: [lost, lost], sound: false })
   })
 
-  it("reads the complete parts of a reply that broke off, and says nothing about the service's support for batches", () => {
+  it('reads the complete parts of a reply that broke off, and does not conclude whether the service supports batches', () => {
     const { body, contentType } = multipart([{ id: '1', n: 1 }, { id: '2', n: 2 }, { id: '3', n: 3 }]) // prettier-ignore
     const cut = { kind: 'unknown', reason: 'connectionLost' } as const
     const end = body.indexOf('--b\r\n', body.lastIndexOf('--b\r\n')) + '--b\r\n'.length
@@ -131,7 +131,7 @@ describe('readBatchReply', () => {
     expect(outcomes(own, 3)).toEqual({ words: [1, 2, 'connectionLost'], sound: undefined })
   })
 
-  it('never reads an answer from an incomplete part, wherever the reply ends', () => {
+  it('never reads an answer from an incomplete part, if the reply breaks off at any place', () => {
     const { body } = multipart([{ id: '1', n: 1 }, [{ id: '2', n: 2 }], { id: '3', n: 3 }])
     fc.assert(
       fc.property(fc.nat(body.length), (end) => {

@@ -34,7 +34,7 @@ const answered = (sound: boolean) => (count: number): BatchResult => ({ kind: 'a
 const unsupported = (): BatchResult => ({ kind: 'unsupported' })
 
 describe('createBatchPost', () => {
-  it('posts single records in mode auto after the service refused a batch, and tries a batch again after ten minutes', async () => {
+  it('posts single records in mode auto for ten minutes after the service refused a batch', async () => {
     const { clock, calls, postAll } = start({}, unsupported)
     expect(await postAll('abc')).toEqual([alone, alone, alone])
     await postAll('de')
@@ -44,7 +44,7 @@ describe('createBatchPost', () => {
     expect(calls.filter((call) => !call.startsWith('[')).sort()).toEqual(Array.from('abcdefghij'))
   })
 
-  it('retries nothing, and posts no further batch in mode auto, if the answers of a batch cannot be assigned to its records', async () => {
+  it('posts no record again, and no further batch in mode auto, if the answers of a batch cannot be assigned to records', async () => {
     const { calls, postAll } = start({}, answered(false))
     const outcomes = await postAll('abc')
     const together = { records: 3 }
@@ -57,7 +57,7 @@ describe('createBatchPost', () => {
 
   const taken = (count: number): BatchResult => ({ kind: 'answered', outcomes: Array<PostOutcome>(count).fill(accepted), sound: true }) // prettier-ignore
 
-  it('halves a batch that is too long, and for ten minutes sends no batch longer than the longest that V3 accepted', async () => {
+  it('halves a batch that is too long, and limits the next batches to the accepted length for ten minutes', async () => {
     const short = (count: number): BatchResult =>
       count > 3 ? { kind: 'tooLong', throttled: undefined } : taken(count)
     const { clock, calls, postAll } = start({ maxRecords: 8 }, short)
@@ -68,7 +68,7 @@ describe('createBatchPost', () => {
     expect(calls).toEqual(['[abcdefgh]', '[abcd]', '[ab]', '[cd]', '[ef]', '[gh]', '[ij]', '[kl]', 'm', '[nopq]', '[no]', '[pq]']) // prettier-ignore
   })
 
-  it('finds the single record that makes a batch too long, and keeps the batch size that V3 accepted', async () => {
+  it('finds the single record that makes a batch too long, and keeps the accepted length', async () => {
     const large = (count: number, records: string): BatchResult =>
       records.includes('X') ? { kind: 'tooLong', throttled: undefined } : taken(count)
     const { calls, postAll } = start({ maxRecords: 8 }, large)
@@ -78,7 +78,7 @@ describe('createBatchPost', () => {
     expect(calls).toEqual(['[abcdefgX]', '[abcd]', '[efgX]', '[ef]', '[gX]', 'g', 'X', '[ijkl]', '[mnop]'])
   })
 
-  it('reports the records of a throttled batch as throttled, and sends smaller batches next time', async () => {
+  it('reports the records of a throttled batch as throttled, and sends smaller batches afterwards', async () => {
     const throttled: PostOutcome = { kind: 'notApplied', reason: 'throttled', retryAfterMs: undefined }
     const limited = (count: number): BatchResult =>
       count > 2 ? { kind: 'tooLong', throttled } : taken(count)
@@ -104,7 +104,7 @@ describe('createBatchPost', () => {
 })
 
 describe('createBatchCapability', () => {
-  it('allows further batches immediately after one trial batch has worked, if a batch failed before', async () => {
+  it('allows batches again after one trial batch was answered, if an earlier batch had failed', async () => {
     const clock = createManualClock()
     const capability = createBatchCapability(() => clock.nowMs())
     capability.failed()

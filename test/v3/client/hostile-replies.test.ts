@@ -75,7 +75,7 @@ describe('the V3 client, for a service that repeats a header field', () => {
   const answer = async (text: string): Promise<URL> =>
     (await startRaw((socket) => void socket.write(text))).url
 
-  it('reads a repeated Retry-After with equal values once, for a write and a read', async () => {
+  it('reads a repeated Retry-After as one if the values are equal, for a write and a read', async () => {
     const url = await answer(reply('429 Too Many Requests', 'Retry-After: 7\r\nretry-after: 7\r\n'))
     expect(await read(url, 20_000)).toEqual({ kind: 'unavailable', reason: 'throttled', retryAfterMs: 7_000 })
     const other = await answer(reply('429 Too Many Requests', 'Retry-After: 7\r\nretry-after: 7\r\n'))
@@ -124,7 +124,7 @@ describe('the V3 client, for a service with a large reply', () => {
     expect(await outcome).toMatchObject({ kind: expect.stringMatching(/accepted|unknown/) as string })
   })
 
-  it('uses memory in proportion to the bytes of a reply even if each byte is a chunk', async () => {
+  it('uses memory in proportion to the bytes of a reply, even if each byte arrives alone', async () => {
     const service = await startRaw((socket) => {
       socket.write(inBytes(400_000))
     })

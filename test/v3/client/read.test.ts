@@ -88,7 +88,7 @@ describe('createV3Reader', () => {
   it.each([
     ['members', `{"value":[{${Array.from({ length: 140_000 }, (_, n) => `"${n}":1`).join()}}]}`],
     ['brackets', `{"value":[${'['.repeat(140_000)}${']'.repeat(140_000)}]}`],
-  ])('rejects a page with more %s than a real page has', async (_what, page) => {
+  ])('rejects a page that has more %s than a real page has', async (_what, page) => {
     const upstream = await startUpstream(replyWith(200, page))
     expect(await get(reader(upstream.url))).toEqual(broken(200))
   })
@@ -118,7 +118,7 @@ describe('createV3Reader', () => {
     await expect(asked).rejects.toMatchObject({ name: 'AbortError' })
   })
 
-  it('returns its own page to each concurrent read, even while other reads are aborted halfway', async () => {
+  it('returns its own page to each concurrent read, even if other reads are aborted halfway', async () => {
     const rowsOf = (index: number): string[] =>
       Array<string>(2_000 + 500 * (index % 8)).fill(`${index} ${'x'.repeat(250)}`)
     const ended = new Map([3, 6, 9].map((index) => [index, new AbortController()]))
@@ -147,7 +147,7 @@ describe('createV3Reader', () => {
 })
 
 describe('parsePage', () => {
-  it('parses a large page in several turns of the event loop, and in more turns for more rows', async () => {
+  it('parses a large page in several turns of the event loop, with more turns for more rows', async () => {
     const slotsOf = async (rows: number): Promise<number> => {
       const row = { Attendee: { ExternalID: 'x,[{'.repeat(4) }, Qualifier: { Comment: 'y'.repeat(60) } }
       const page = { '@odata.nextLink': 'z?a', value: Array.from({ length: rows }, () => row) }
@@ -164,7 +164,7 @@ describe('parsePage', () => {
     expect(await slotsOf(20_000)).toBeGreaterThanOrEqual(8)
   })
 
-  it('returns the same value as JSON.parse for a page that it cuts into pieces', async () => {
+  it('returns the same value as JSON.parse for a page that is parsed in pieces', async () => {
     // Texts that a parser may cut in the wrong place: in a string, in a list within a row, or after a member of the same name.
     const text = fc.constantFrom('},{', '},{"', '}]', '"value":[', '"value"', '\\', '[', 'é', '')
     const row = fc.oneof(

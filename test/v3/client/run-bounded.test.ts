@@ -64,7 +64,7 @@ function byKey(all: readonly string[], indexes: readonly number[]): Map<string |
 const ascending = (list: readonly number[]): number[] => [...list].sort((one, other) => one - other)
 
 describe('runBounded', () => {
-  it('runs each task once, within the concurrency and in the order of each key, until it is stopped', async () => {
+  it('runs each task once, at most as many at a time as the concurrency allows, and tasks of one key in order', async () => {
     const stop = fc.option(fc.nat(40), { nil: Infinity })
     await fc.assert(
       fc.asyncProperty(keys, concurrency, choices, stop, async (all, most, order, stopAfter) => {
@@ -92,7 +92,7 @@ describe('runBounded', () => {
     expect((await run(distinct, 4, [0], 0)).started).toEqual([])
   })
 
-  it('starts no task during a pause, and continues after the pause even if tasks ended meanwhile', async () => {
+  it('starts no task during a pause, and continues after the pause', async () => {
     const started: number[] = []
     const ends = Array.from({ length: 4 }, () => Promise.withResolvers<undefined>())
     const pauses: (() => void)[] = []
@@ -119,7 +119,7 @@ describe('runBounded', () => {
     await whole
   })
 
-  it('starts no task after a failure, and rejects once the running tasks have ended', async () => {
+  it('starts no task after a failure, and rejects when the running tasks have ended', async () => {
     const started: number[] = []
     const last = Promise.withResolvers<undefined>()
     let isOver = false
@@ -140,7 +140,7 @@ describe('runBounded', () => {
   })
 
   it.each([['waitOf'], ['pause']] as const)(
-    'rejects, and does not wait forever, if the callback %s rejects',
+    'rejects, rather than wait forever, if the callback %s rejects',
     async (what) => {
       const started: number[] = []
       const whole = runBounded({
