@@ -4,11 +4,10 @@ import { describeCause, formatCause } from './causes.ts'
 import { type Erased, eraseLearner, type LearnerSearch } from './erase-learner.ts'
 import type { Balance, DueRecords, RecordRef, RecordState } from './journal.ts'
 import { openExisting } from './open-store.ts'
-import { ofEachState, recordStates, stateCodes, toRetry } from './lifecycle.ts'
+import { ofEachState, recordStates, selectStates, stateCodes, stateColumns, toRetry } from './lifecycle.ts'
 import { isDue, readBalances, toDueRecords } from './read-records.ts'
 import { forgottenAgeOf, purge, type Purged, readAge, type Retention } from './retention.ts'
 import type { Unsealing } from './seal.ts'
-import { isOpen } from './sql.ts'
 import type { Store } from './store.ts'
 import type { JournalTables } from './schema.ts'
 
@@ -131,10 +130,7 @@ async function listBatches(
   db: Kysely<JournalTables>,
   { partner, state, sinceMs, before, limit }: BatchFilter,
 ): Promise<readonly BatchSummary[]> {
-  const hasState =
-    state === undefined
-      ? sql`1 = 1`
-      : sql`exists (select 1 from journal_records s where s.batch = b.id and s.state = ${stateCodes[state]})`
+  const hasState = state === undefined ? sql`1 = 1` : sql`b.${sql.ref(stateColumns[state])} > 0`
   const condition = sql`${isOf('b.partner', partner)} and ${isOf('b.received_ms', sinceMs, '>=')}
     and ${isOf('b.id', before, '<')} and ${hasState}`
   return readSummaries(db, condition, limit)
@@ -145,12 +141,9 @@ async function readSummaries(
   condition: RawBuilder<unknown>,
   limit: number,
 ): Promise<readonly BatchSummary[]> {
-  const count = (column: string, code: number): string =>
-    `(select count(*) from journal_records r where r.batch = b.id and r.${column} = ${code})`
-  const states = recordStates.map((state) => `${count('state', stateCodes[state])} as "${state}"`)
   const { rows } = await sql<SummaryRow>`select b.id as batch, b.partner, b.received_ms as "receivedMs",
       (select min(r.retry) from journal_records r where r.batch = b.id and ${isDue('r.')}) as "nextDueMs",
-      ${sql.raw(`${count('dead_letter', 1)} as "deadLetters", ${states.join()}`)}
+      (select count(*) from journal_records r where r.batch = b.id and r.dead_letter = 1) as "deadLetters", ${sql.raw(selectStates('b.'))}
     from journal_batches b where ${condition} order by b.id desc limit ${limit}`.execute(db)
   return rows.map(({ batch, partner, receivedMs, deadLetters, nextDueMs, ...counts }) => {
     const states = ofEachState((state) => counts[state])
@@ -220,16 +213,21 @@ export const fitTotals = (totals: States, kept: States): boolean =>
 
 function checkBalances(db: Kysely<JournalTables>): Promise<readonly CheckedBalance[]> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
-  const isOpenRow = sql.raw(isOpen('r.'))
   return reading.execute(async (at) => {
     const { rows } = await sql<{ partner: string; state: number; n: number }>`
       select b.partner, r.state, count(*) as n from journal_records r join journal_batches b on b.id = r.batch
       group by b.partner, r.state`.execute(at)
-    const { rows: miscounted } = await sql<{ partner: string }>`select b.partner from journal_batches b
-      where b.open <> (select count(*) from journal_records r where r.batch = b.id and ${isOpenRow})
-        or b.active <> (select count(*) from journal_records r where r.batch = b.id and r.active = 1)`.execute(
-      at,
+    const counted = recordStates.map(
+      (state) => `sum(case when state = ${stateCodes[state]} then 1 else 0 end) as ${stateColumns[state]}`,
     )
+    const differs = ['active', ...Object.values(stateColumns)].map(
+      (column) => `b.${column} <> coalesce(r.${column}, 0)`,
+    )
+    const { rows: miscounted } = await sql<{
+      partner: string
+    }>`select distinct b.partner from journal_batches b
+      left join (select batch, sum(active) as active, ${sql.raw(counted.join())} from journal_records group by batch) r
+      on r.batch = b.id where ${sql.raw(differs.join(' or '))}`.execute(at)
     const wrong = new Set(miscounted.map(({ partner }) => partner))
     const balances = await readBalances(at)
     return balances.map((balance) => {

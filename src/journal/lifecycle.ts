@@ -65,6 +65,10 @@ export const stateColumns = ofEachState((state) =>
   state.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
 )
 
+/** Returns counts, which are indexed by the codes of the states, as values of the columns of `stateColumns`. */
+export const toStateColumns = (counts: readonly number[]): Readonly<Record<string, number>> =>
+  Object.fromEntries(recordStates.map((state, code) => [stateColumns[state], counts[code] ?? 0]))
+
 /** Returns SQL that selects the columns of `stateColumns` under the names of the states. `alias` includes its trailing dot. */
 export const selectStates = (alias = ''): string =>
   recordStates.map((state) => `${alias}${stateColumns[state]} as "${state}"`).join()

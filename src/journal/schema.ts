@@ -4,6 +4,7 @@ import { type Generated, type Kysely, sql } from 'kysely'
 
 import { AdapterError } from '../errors.ts'
 import { SLOTS } from './high-water.ts'
+import { stateColumns } from './lifecycle.ts'
 
 export type Dialect = 'sqlite' | 'postgres'
 
@@ -40,7 +41,7 @@ export interface JournalTables {
 }
 
 /** The version of the tables. Every change of the tables needs a new version. A journal of another version is refused. */
-const VERSION = 4
+const VERSION = 5
 
 const allSlots = Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join()
 
@@ -57,6 +58,9 @@ const types = {
 function tables(dialect: Dialect): readonly string[] {
   const { numbered, id, bytes } = types[dialect]
   const counter = 'not null default 0'
+  const states = Object.values(stateColumns)
+    .map((column) => `${column} integer not null`)
+    .join()
   return [
     `create table journal_meta (name text primary key, value text not null)`,
     // The keys that encrypt content of this journal. `proof` detects another key with the same id.
@@ -66,18 +70,24 @@ function tables(dialect: Dialect): readonly string[] {
     `create table journal_instances (id ${numbered}, host text not null, boot text not null, pid bigint not null,
        started text not null, lease_until bigint not null, lease_ms bigint not null, lost integer ${counter})`,
     // `owner`: the owner of the batch. `age_ms`: the age of the journal when the batch began. `instance`: the instance that may settle the
-    // batch. `open` and `active`: the numbers of its open and active records. `answered`: 1 if the reply was written out completely.
+    // batch. The columns of `stateColumns` and `active`: the numbers of its records in each state, and of its active records. `answered`: 1 if the reply was written out completely.
     // `retired`: 1 if the batch is never recognised again, because its client received the reply and then reused its ids for another batch.
     // `on_v2`: 1 if V2 serves the batch. `newcomer`: 1 until V3 or V2 accepts the credentials of the batch. `retires`: the batches to
     // retire once the credentials are accepted, as a JSON array of numbers. `bytes`: the size of the request before compression, plus an
     // allowance for each record; 0 once the request is deleted. `asked_by`: the instance that asks for the batch because it can finish the
     // batch.
     `create table journal_batches (id ${id}, partner text not null, owner text not null, ids text, content text not null,
-       received_ms bigint not null, age_ms bigint ${counter}, instance bigint not null, open integer not null, active integer not null,
+       received_ms bigint not null, age_ms bigint ${counter}, instance bigint not null, ${states}, active integer not null,
        answered integer ${counter}, retired integer ${counter}, on_v2 integer not null, newcomer integer not null,
        retires text not null, bytes bigint not null, asked_by bigint)`,
     `create index journal_batches_ids on journal_batches (ids) where ids is not null and retired = 0`,
     `create index journal_batches_open on journal_batches (instance) where open > 0`,
+    // Searches of the console, which list batches by number.
+    `create index journal_batches_received on journal_batches (received_ms, id)`,
+    `create index journal_batches_partner on journal_batches (partner, id)`,
+    ...['refused', 'unknown', 'parked', 'not_applied'].map(
+      (state) => `create index journal_batches_${state} on journal_batches (id) where ${state} > 0`,
+    ),
     `create index journal_batches_kept on journal_batches (owner, newcomer, bytes) where bytes > 0`,
     // Payloads and credentials have their own tables, because SQLite rewrites all pages of a row when any column changes. `key_id`: the key
     // that encrypts `body`, or null if `body` is not encrypted.

@@ -58,7 +58,9 @@ const dialects = {
 
 const nameOf = (column: string): string => column.split(' ')[0] ?? ''
 
-const totals = Object.values(stateColumns)
+const states = Object.values(stateColumns)
+/** The columns of a batch that count its records. */
+const counts = [...states, 'active']
 const batchColumns = [
   ...[
     'id bigint',
@@ -69,7 +71,7 @@ const batchColumns = [
     'received_ms bigint',
     'age_ms bigint',
   ],
-  ...['instance bigint', 'open integer', 'active integer', 'on_v2 integer', 'newcomer integer'],
+  ...['instance bigint', ...counts.map((column) => `${column} integer`), 'on_v2 integer', 'newcomer integer'],
   ...['retires text', 'bytes bigint'],
 ]
 const outcomeColumns = [
@@ -189,8 +191,8 @@ export function createStatements(dialect: Dialect) {
       where batch = $1 and ${isListed('position', '$2')}`,
     changeCounts: update(
       'journal_batches as b',
-      ['id bigint', 'opened integer', 'activated integer'],
-      'open = b.open + u.opened, active = b.active + u.activated',
+      ['id bigint', ...counts.map((column) => `${column} integer`)],
+      counts.map((column) => `${column} = b.${column} + u.${column}`).join(),
       'b.id = u.id',
     ),
     takeOver: `update journal_batches set instance = $1 where ${isOrphaned('$1')} returning id as batch`,
@@ -205,9 +207,9 @@ export function createStatements(dialect: Dialect) {
     deleteAnswers: `delete from journal_answers where ${isListed('batch', '$1')}`,
     deleteRecords: `delete from journal_records where ${isListed('batch', '$1')}`,
     deleteBatches: `delete from journal_batches where ${isListed('id', '$1')}`,
-    addToLedger: `insert into journal_ledger as l (partner, ${totals.join()})
-      select partner, ${totals.join()} from ${rows(['partner text', ...totals.map((one) => `${one} bigint`)])}
+    addToLedger: `insert into journal_ledger as l (partner, ${states.join()})
+      select partner, ${states.join()} from ${rows(['partner text', ...states.map((one) => `${one} bigint`)])}
       where true
-      on conflict (partner) do update set ${totals.map((one) => `${one} = l.${one} + excluded.${one}`).join()}`,
+      on conflict (partner) do update set ${states.map((one) => `${one} = l.${one} + excluded.${one}`).join()}`,
   } as const
 }

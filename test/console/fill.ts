@@ -6,7 +6,8 @@ import { sql } from 'kysely'
 import { guid, legacyBatch } from '../../bench/legacy-batch.ts'
 import { rowsOf, tableOf } from '../../src/console/data/schema.ts'
 import { createSlicing } from '../../src/http/slices.ts'
-import { openJournal, stateCodes } from '../../src/journal/index.ts'
+import { openJournal, recordStates, stateCodes, stateColumns } from '../../src/journal/index.ts'
+import { toStateColumns } from '../../src/journal/lifecycle.ts'
 import { openStore } from '../../src/journal/open-store.ts'
 import { createKeyHash, encodeMark, type JournalKey, seal } from '../../src/journal/seal.ts'
 import { readMeta } from '../../src/journal/schema.ts'
@@ -17,6 +18,9 @@ import { encodeStoredRequest } from '../../src/writes/stored-request.ts'
 
 /** The key that encrypts the requests. */
 export const fillKey: JournalKey = { id: 'fill', key: Buffer.alloc(32, 9) }
+
+const counted = Object.fromEntries(Object.values(stateColumns).map((column) => [column, 'integer' as const]))
+const states = sql.raw(Object.keys(counted).join())
 
 const PARTNERS = ['acme', 'bromley', 'castle', 'dover', 'eton']
 const LEARNERS = 50_000
@@ -91,7 +95,7 @@ export async function fillJournal({ url, records, settled, onProgress }: FillOpt
         instance: 1,
         bytes: bytes.length,
       },
-      open: rows.filter(({ state }) => state === 0).length,
+      ...toStateColumns(recordStates.map((_, code) => rows.filter(({ state }) => state === code).length)),
       active: rows.filter(({ active }) => active === 1).length,
     }
     return { head, rows, sealed: await seal(payload, fillKey, { kind: 'payload', batch, owner: partner }) }
@@ -101,9 +105,9 @@ export async function fillJournal({ url, records, settled, onProgress }: FillOpt
       const made: Awaited<ReturnType<typeof toBatch>>[] = []
       for (const size of sizes.slice(from, from + STEP)) made.push(await toBatch(size))
       await db.transaction().execute(async (at) => {
-        const heads = tableOf(dialect, { id: 'bigint', partner: 'text', owner: 'text', content: 'text', received_ms: 'bigint', instance: 'bigint', bytes: 'bigint', open: 'integer', active: 'integer' }, made.map(({ head }) => head)) // prettier-ignore
-        await sql`insert into journal_batches (id, partner, owner, content, received_ms, instance, bytes, open, active, on_v2, newcomer, retires)
-          select id, partner, owner, content, received_ms, instance, bytes, open, active, 0, 0, '[]' from ${heads}`.execute(
+        const heads = tableOf(dialect, { id: 'bigint', partner: 'text', owner: 'text', content: 'text', received_ms: 'bigint', instance: 'bigint', bytes: 'bigint', ...counted, active: 'integer' }, made.map(({ head }) => head)) // prettier-ignore
+        await sql`insert into journal_batches (id, partner, owner, content, received_ms, instance, bytes, ${states}, active, on_v2, newcomer, retires)
+          select id, partner, owner, content, received_ms, instance, bytes, ${states}, active, 0, 0, '[]' from ${heads}`.execute(
           at,
         )
         const columns = sql.raw(

@@ -29,8 +29,8 @@ async function fill(client: Client, journal: Journal, live: number): Promise<num
     confirmed(1),
   ])
   await client.query(
-    `insert into journal_batches (id, partner, owner, content, received_ms, instance, open, active, on_v2, newcomer, retires, bytes)
-     select n, partner, owner, content, received_ms, instance, 0, 1, 0, 0, '[]', 1 from journal_batches, generate_series(2, ${live}) n`,
+    `insert into journal_batches (id, partner, owner, content, received_ms, instance, open, confirmed, refused, unknown, parked, not_applied, active, on_v2, newcomer, retires, bytes)
+     select n, partner, owner, content, received_ms, instance, 0, 0, 0, 0, 1, 0, 1, 0, 0, '[]', 1 from journal_batches, generate_series(2, ${live}) n`,
   )
   await client.query(
     `insert into journal_records (batch, position, key, state, active, retry)
@@ -191,8 +191,8 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
       await client.connect()
       // Requests of the last hour of a day, after batches whose requests are deleted.
       await client.query(
-        `insert into journal_batches (id, partner, owner, content, received_ms, instance, open, active, on_v2, newcomer, retires, bytes)
-         select n, 'acme', 'acme', '', n, 1, 0, 0, 0, 0, '[]', case when n <= ${kept} then 0 else 1 end from generate_series(1, ${kept + MANY}) n`,
+        `insert into journal_batches (id, partner, owner, content, received_ms, instance, open, confirmed, refused, unknown, parked, not_applied, active, on_v2, newcomer, retires, bytes)
+         select n, 'acme', 'acme', '', n, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '[]', case when n <= ${kept} then 0 else 1 end from generate_series(1, ${kept + MANY}) n`,
       )
       await client.query(
         `insert into journal_payloads (batch, body) select id, '' from journal_batches where bytes > 0`,

@@ -23,13 +23,13 @@ it('a journal creates its tables in an empty file and reads them after a restart
     { name: 'age', value: expect.stringMatching(/^\d+$/) as unknown },
     { name: 'identity', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
     { name: 'salt', value: expect.stringMatching(/^[0-9a-f]{32}$/) as unknown },
-    { name: 'version', value: '4' },
+    { name: 'version', value: '5' },
   ])
 })
 
 it.each([
-  ['99', /version 99, but .* version 4\. Nothing was changed\. Start the newer program/],
-  ['3', /version 3, but .* version 4\. Nothing was changed\. Finish the open records/],
+  ['99', /version 99, but .* version 5\. Nothing was changed\. Start the newer program/],
+  ['4', /version 4, but .* version 5\. Nothing was changed\. Finish the open records/],
 ])('a journal of version %s is refused with advice, and stays unchanged', async (version, message) => {
   const file = `${await makeFolder()}/journal.db`
   const { store, journal } = await openSqlite(file)

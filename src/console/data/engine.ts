@@ -4,9 +4,14 @@ import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promis
 import { sql } from 'kysely'
 
 import { AdapterError } from '../../errors.ts'
-import { createBatchCounting } from './count-batches.ts'
 import { addCounts, type Counted } from './counts.ts'
-import { createRecordIndex, type IndexOptions, openSearchHash, readKept } from './index-records.ts'
+import {
+  addBatches,
+  createRecordIndex,
+  type IndexOptions,
+  openSearchHash,
+  readKept,
+} from './index-records.ts'
 import { type ConsoleDatabase, openConsoleDatabase } from './open-database.ts'
 import { checkBalances, hasUnchecked, readOverview } from './overview.ts'
 import type { ConsoleData } from './port.ts'
@@ -52,23 +57,20 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
     throw cause
   })
   let [sweptMs, checkedMs, servedMs] = [-Infinity, -Infinity, 0]
-  const { countNew, follow } = createBatchCounting(database)
   const indexRecords = createRecordIndex(database, options, hash, (ms) => {
     servedMs += ms
   })
   const holder = randomUUID()
   const work = async (): Promise<boolean> => {
     if (!(await acquireLease(database, holder))) return false
-    let more = false
-    for (const step of [countNew, follow, indexRecords]) {
-      more = (await step()) || more
-      await nextTurn()
-    }
     const now = performance.now()
     if (now - sweptMs >= SWEEP_EVERY_MS) {
       await sweepIndex(database)
       sweptMs = now
     }
+    let more = await addBatches(database)
+    await nextTurn()
+    more = (await indexRecords()) || more
     if (!more && (now - checkedMs >= CHECK_EVERY_MS || (await hasUnchecked(database)))) {
       await checkBalances(database)
       checkedMs = now

@@ -67,6 +67,8 @@ const toNumber = (hex: string): number => Number.parseInt(hex.slice(0, 13), 16)
 const STEP = 50
 /** Maximum number of records that one step indexes. */
 const ROWS = 1_000
+/** Maximum number of new batches that one step adds to the index. */
+const ADDED = 1_000
 /** The age in milliseconds at which an unsettled batch is indexed. The batch is indexed once more when its marks are known. */
 const SETTLED_BY_MS = 60_000
 /** The maximum length of a searchable text, since databases limit the size of an index entry. Longer texts are not found. */
@@ -87,6 +89,7 @@ interface KeptRequest extends Partial<Pack> {
 interface Todo extends KeptRequest {
   /** 2 if only the marks of the batch are missing in the index. */
   readonly indexed: number
+  readonly confirmed: number
 }
 
 /** Decrypts a stored request and returns the result of `read`, or the reason why the request cannot be read. */
@@ -139,6 +142,19 @@ export async function readKept(
   })
 }
 
+/** Adds the new batches of the journal to the batches that are waiting for the index. Returns true if there may be more new batches. */
+export const addBatches = ({ exclusively }: ConsoleDatabase): Promise<boolean> =>
+  exclusively(async (db) => {
+    const { rows } = await sql<{ batch: number }>`insert into console_batches (batch)
+      select id from journal_batches where id > (select last_batch from console_index) order by id limit ${ADDED}
+      returning batch`.execute(db)
+    if (rows.length === 0) return false
+    await sql`update console_index set last_batch = ${Math.max(...rows.map(({ batch }) => batch))}`.execute(
+      db,
+    )
+    return rows.length === ADDED
+  })
+
 /** Creates a function that indexes the next batches by the ids in their requests. It resolves to true if more may be waiting. */
 export function createRecordIndex(
   { db, dialect, exclusively }: ConsoleDatabase,
@@ -163,7 +179,7 @@ export function createRecordIndex(
           select u.batch, u.position, u.learner, u.event, u.mark, u.content_id from ${table} join console_batches c on c.batch = u.batch
           where true on conflict (batch, position) do update set mark = excluded.mark`.execute(at)
         if (from + ROWS < rows.length) return
-        await sql`update console_batches set indexed = 1, boundary = coalesce(u.boundary, console_batches.boundary),
+        await sql`update console_batches set indexed = 1, confirmed = u.confirmed, boundary = coalesce(u.boundary, console_batches.boundary),
           unreadable = coalesce(u.unreadable, console_batches.unreadable) from ${tableOf(dialect, doneColumns, done)}
           where console_batches.batch = u.batch`.execute(at)
       })
@@ -172,14 +188,14 @@ export function createRecordIndex(
   }
   return async () => {
     const todos = await rowsOf<Todo>(db)`
-      select c.batch, b.owner, b.on_v2 as "onV2", c.indexed, p.key_id as "keyId", p.body
+      select c.batch, b.owner, b.on_v2 as "onV2", b.confirmed, c.indexed, p.key_id as "keyId", p.body
       from console_batches c join journal_batches b on b.id = c.batch left join journal_payloads p on p.batch = c.batch
-      where c.indexed <> 1 and (c.open = 0 or c.received_ms < ${Date.now() - SETTLED_BY_MS})
+      where c.indexed <> 1 and (b.open = 0 or b.received_ms < ${Date.now() - SETTLED_BY_MS})
       order by c.batch desc limit ${STEP}`
     const rows: RecordRow[] = []
     const done: DoneRow[] = []
     for (const todo of todos) {
-      const { batch } = todo
+      const { batch, confirmed } = todo
       await begin()
       const request = await read(todo)
       const marks = await rowsOf<{ position: number; mark: string }>(db)`
@@ -189,7 +205,7 @@ export function createRecordIndex(
       for (const row of known?.rows ?? marks.map(({ position }) => ({ ...nothing, position })))
         rows.push({ ...row, batch, mark: markOf.get(row.position) })
       const unreadable = typeof request === 'string' ? request : undefined
-      done.push({ batch, boundary: known?.boundary, unreadable })
+      done.push({ batch, confirmed, boundary: known?.boundary, unreadable })
       if (rows.length < ROWS) continue
       await keep(rows.splice(0), done.splice(0))
     }
@@ -206,7 +222,7 @@ const recordColumns = {
   mark: 'bigint',
   content_id: 'text',
 } as const
-const doneColumns = { batch: 'bigint', boundary: 'text', unreadable: 'text' } as const
+const doneColumns = { batch: 'bigint', confirmed: 'integer', boundary: 'text', unreadable: 'text' } as const
 
 type DoneRow = RowOf<typeof doneColumns>
 type RecordRow = RowOf<typeof recordColumns>

@@ -1,11 +1,11 @@
 import { sql } from 'kysely'
 
-import { fitTotals, isLive, readBalances, recordStates, stateCodes, stateColumns } from '../../journal/index.ts' // prettier-ignore
-import { none } from './count-batches.ts'
+import { fitTotals, isLive, ofEachState, readBalances, recordStates, stateCodes, stateColumns } from '../../journal/index.ts' // prettier-ignore
 import { type RangeCounts, readCounts } from './counts.ts'
 import type { ConsoleDatabase } from './open-database.ts'
 import type { IndexState, Instance, Overview, PartnerBalance, Range, Scope, Series, StateCounts, Traffic, UnreadableReason } from './port.ts' // prettier-ignore
 import { type Db, rowsOf } from './schema.ts'
+import { andOf, ofPartners } from './search.ts'
 import { findOutages, readTrouble } from './trouble.ts'
 
 const MAX_COUNTED = 100_000
@@ -25,7 +25,7 @@ export async function readOverview(database: ConsoleDatabase, range: Range, scop
   const report = live.rows.findLast(({ words: [name] }) => name === 'reports')
   return {
     atMs,
-    traffic: toTraffic(await read(range), scope),
+    traffic: await readTraffic(db, await read(range), scope),
     balances: await readPartnerBalances(db, trouble, scope),
     instances: await readInstances(database),
     index: await readIndexState(db),
@@ -36,25 +36,28 @@ export async function readOverview(database: ConsoleDatabase, range: Range, scop
 
 const isInScope = (scope: Scope, partner: string): boolean => scope === 'all' || scope.includes(partner) // prettier-ignore
 
-function toTraffic(counted: RangeCounts, scope: Scope): Traffic {
-  const { rows, ...time } = counted
-  const marks = rows.filter(({ words: [name, , partner = ''] }) => name === 'marks' && isInScope(scope, partner)) // prettier-ignore
+const sums = sql.raw(recordStates.map((state) => `sum(${stateColumns[state]}) as "${state}"`).join())
+
+async function readTraffic(db: Db, counted: RangeCounts, scope: Scope): Promise<Traffic> {
+  const { rows, fromMs, stepMs, points } = counted
+  const received = await rowsOf<StateCounts & { readonly point: number }>(db)`
+    select (received_ms - ${sql.lit(fromMs)}) / ${sql.lit(stepMs)} as point, ${sums} from journal_batches
+    where received_ms >= ${sql.lit(fromMs)} and received_ms < ${sql.lit(fromMs + points * stepMs)} ${andOf(ofPartners('partner', scope))}
+    group by 1`
+  const toSeries = <Name extends string>(name: Name, own: readonly { index: number; count: number }[]): Series<Name> => {
+    const counts = Array.from({ length: points }, () => 0)
+    for (const { index, count } of own) counts[index] = (counts[index] ?? 0) + count
+    return { name, counts }
+  } // prettier-ignore
   const calls = rows.filter(({ words: [name] }) => name === 'v3')
-  const seriesOf = (own: typeof rows): readonly Series<string>[] =>
-    [...Map.groupBy(own, ({ words: [, word = ''] }) => word)].map(([name, counts]) => {
-      const sums = Array.from({ length: time.points }, () => 0)
-      for (const { index, count } of counts) sums[index] = (sums[index] ?? 0) + count
-      return { name, counts: sums }
-    })
-  const named = seriesOf(marks)
   return {
-    ...time,
-    marks: recordStates.flatMap((state) =>
-      named.filter(({ name }) => name === state).map(({ counts }) => ({ name: state, counts })),
-    ),
-    calls: seriesOf(calls),
+    ...{ fromMs, stepMs, points },
+    marks: recordStates
+      .map((state) => toSeries(state, received.map((row) => ({ index: row.point, count: row[state] }))))
+      .filter(({ counts }) => counts.some((count) => count > 0)),
+    calls: [...Map.groupBy(calls, ({ words: [, status = ''] }) => status)].map(([status, own]) => toSeries(status, own)),
     outages: findOutages(counted),
-  }
+  } // prettier-ignore
 }
 
 async function readPartnerBalances(
@@ -78,14 +81,13 @@ async function readPartnerBalances(
 
 /**
  * Checks the totals of each partner against the stored records: the numbers of records in flight must be equal, and no state may have more
- * records than its total. The counts in `console_batches` come from the records and not from the totals.
+ * records than its total.
  */
 export async function checkBalances({ db, exclusively }: ConsoleDatabase): Promise<void> {
   const reading = db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only')
   const checked = await reading.execute(async (at) => {
-    const sums = sql.raw(recordStates.map((state) => `sum(${stateColumns[state]}) as "${state}"`).join())
     type Kept = StateCounts & { readonly partner: string }
-    const kept = await rowsOf<Kept>(at)`select partner, ${sums} from console_batches group by partner`
+    const kept = await rowsOf<Kept>(at)`select partner, ${sums} from journal_batches group by partner`
     const open = await rowsOf<{ partner: string; records: number }>(at)`
       select b.partner, count(*) as records from journal_batches b
       join journal_records r on r.batch = b.id and r.state = ${sql.lit(stateCodes.open)} where b.open > 0 group by b.partner`
@@ -93,7 +95,7 @@ export async function checkBalances({ db, exclusively }: ConsoleDatabase): Promi
       const { partner } = balance
       const own = kept.find((one) => one.partner === partner)
       const inFlight = open.find((one) => one.partner === partner)?.records ?? 0
-      const counted = { ...(own ?? none), open: inFlight }
+      const counted = { ...(own ?? ofEachState(() => 0)), open: inFlight }
       return { partner, holds: fitTotals(balance, counted) ? 1 : 0 }
     })
   })

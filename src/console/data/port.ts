@@ -69,8 +69,7 @@ export interface Traffic {
   readonly stepMs: number
   readonly points: number
   /**
-   * Marks by time of receipt and current state, a series for each state with a mark in the range. In each interval, the counts of all
-   * states add up to the received marks.
+   * Marks of the stored batches by time of receipt and current state, a series for each state with a mark in the range.
    */
   readonly marks: readonly Series<RecordState>[]
   /** Calls to V3 by the class of their status (`2xx`, `429`, `5xx`, …), or `none` if there was no response. */

@@ -1,6 +1,6 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely'
 
-import { type JournalTables, readMeta, stateColumns } from '../../journal/index.ts'
+import { type JournalTables, readMeta } from '../../journal/index.ts'
 
 export type Dialect = 'sqlite' | 'postgres'
 
@@ -8,35 +8,25 @@ export type Dialect = 'sqlite' | 'postgres'
 export type Db = Kysely<JournalTables>
 
 /** The version of the tables. Other tables are dropped and derived from the journal again. Only timelines and counts are lost. */
-const VERSION = '3'
-
-const states = Object.values(stateColumns)
-  .map((column) => `${column} integer not null`)
-  .join()
+const VERSION = '4'
 
 /**
  * Returns the statements that create the tables. The tables contain keyed hashes in place of the ids of learners, events and marks. Times
  * are in milliseconds since the epoch.
  */
 const tables = (dialect: Dialect): readonly string[] => [
-  // Batches up to `last_batch` are counted. Every writer changes `turn`, which serves as the lock of all writers. `holder` has the lease on
+  // Batches up to `last_batch` have a row in `console_batches`. Every writer changes `turn`, which serves as the lock of all writers. `holder` has the lease on
   // the background work until `until_ms`.
   `create table console_index (id integer primary key, version text not null, journal text not null, last_batch bigint not null,
      turn bigint not null, holder text not null, until_ms bigint not null, swept bigint not null, lost_steps bigint not null)`,
-  // One row for each batch of the journal, with the number of records in each state at the last count. `active` has the value of the
-  // journal. `indexed` is 0 before the batch is indexed, 1 once its readable records are in `console_records`, and 2 if only newer marks
-  // are missing there. `unreadable` is the reason why a request cannot be read. `boundary` is the text of the client.
-  `create table console_batches (batch bigint primary key, partner text not null, received_ms bigint not null, boundary text,
-     ${states}, active integer not null, indexed integer not null default 0, unreadable text)`,
-  `create index console_batches_received on console_batches (received_ms, batch)`,
-  `create index console_batches_partner on console_batches (partner, batch)`,
+  // One row for each batch of the journal. `indexed` is 0 before the batch is indexed, 1 once its readable records are in
+  // `console_records`, and 2 if only newer marks are missing there. `confirmed` is the number of confirmed records when the batch was
+  // indexed. `unreadable` is the reason why a request cannot be read. `boundary` is the text of the client.
+  `create table console_batches (batch bigint primary key, boundary text, confirmed integer not null default 0,
+     indexed integer not null default 0, unreadable text)`,
   `create index console_batches_boundary on console_batches (boundary) where boundary is not null`,
   `create index console_batches_todo on console_batches (batch) where indexed <> 1`,
-  `create index console_batches_active on console_batches (received_ms) where active > 0`,
   `create index console_batches_unreadable on console_batches (unreadable) where unreadable is not null`,
-  ...['open', 'refused', 'unknown', 'parked', 'not_applied'].map(
-    (state) => `create index console_batches_${state} on console_batches (batch) where ${state} > 0`,
-  ),
   `create table console_records (batch bigint not null, position integer not null, learner bigint, event bigint, mark bigint,
      content_id text, primary key (batch, position)) ${dialect === 'sqlite' ? 'without rowid' : ''}`,
   ...['learner', 'event', 'mark', 'content_id'].map(

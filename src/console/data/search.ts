@@ -5,12 +5,12 @@ import {
   NO_KEY,
   ofEachState,
   readRecordSummaries,
+  type RecordState,
   recordStates,
   selectStates,
   stateCodes,
   stateColumns,
 } from '../../journal/index.ts'
-import { none } from './count-batches.ts'
 import type { ConsoleDatabase } from './open-database.ts'
 import type {
   BatchDetails,
@@ -27,6 +27,7 @@ import type {
   WaitingRows,
 } from './port.ts'
 import { type Db, rowsOf } from './schema.ts'
+import { toRanges } from './steps.ts'
 
 type Condition = RawBuilder<unknown>
 
@@ -67,48 +68,44 @@ function nextOf(
 async function findBatches(db: Db, search: Search, scope: Scope, after: After, limit: number) {
   const { batch, boundary, state, partner } = search
   const conditions = [
-    ...all('c.partner', scope, partner),
-    ...when(batch, (number) => sql`c.batch = ${number}`),
+    ...ofPartners('b.partner', scope, partner),
+    ...when(batch, (number) => sql`b.id = ${number}`),
     ...when(boundary, (text) => sql`c.boundary = ${text}`),
-    ...when(state, (name) => sql`c.${sql.ref(stateColumns[name])} > 0`),
-    ...within('c', search),
-    ...when(after, ([number]) => sql`c.batch < ${number}`),
+    ...when(state, hasState),
+    ...within('b.id', search),
+    ...when(after, ([number]) => sql`b.id < ${number}`),
   ]
-  const rows = await rowsOf<StateCounts & HeadRow>(db)`
-    select c.batch, c.partner, c.received_ms as "receivedMs", c.boundary,
-      ${sql.raw(selectStates('c.'))}, b.on_v2 as "onV2"
-    from console_batches c join journal_batches b on b.id = c.batch
-    ${where(conditions)} order by c.batch desc limit ${limit}`
-  return rows.map((row) => {
-    const { batch, partner, receivedMs, boundary, onV2 } = row
-    return toBatchRow(
-      { batch, partner, receivedMs, boundary, onV2 },
-      ofEachState((state) => row[state]),
-    )
-  })
+  const rows = await rowsOf<HeadRow>(db)`
+    select ${head} from ${heads} ${where(conditions)} order by b.id desc limit ${limit}`
+  return rows.map(toBatchRow)
 }
+
+/** Selects batches that have a record in a state. */
+const hasState = (state: RecordState): Condition => sql`b.${sql.ref(stateColumns[state])} > 0`
 
 /**
- * Restricts a search to a time of receipt, and to the range of batch numbers that were received in this time. The list is ordered by
- * number, so the database scans only this range. `+ 0` keeps the planner from scanning all batches in the order of their numbers.
+ * Restricts a search to a time of receipt, as a range of batch numbers: batches are numbered in the order of receipt, so that a list in this
+ * order needs no other index.
  */
-function within(table: string, { fromMs, untilMs }: Search): readonly Condition[] {
-  const timeOf = (name: string): readonly Condition[] => [
-    ...when(fromMs, (ms) => sql`${sql.ref(`${name}.received_ms`)} >= ${ms}`),
-    ...when(untilMs, (ms) => sql`${sql.ref(`${name}.received_ms`)} < ${ms}`),
+function within(batch: string, { fromMs, untilMs }: Search): readonly Condition[] {
+  const numberFrom = (ms: number): Condition => sql`coalesce((select t.id from journal_batches t
+    where t.received_ms >= ${ms} order by t.received_ms, t.id limit 1), ${Number.MAX_SAFE_INTEGER})`
+  return [
+    ...when(fromMs, (ms) => sql`${sql.ref(batch)} >= ${numberFrom(ms)}`),
+    ...when(untilMs, (ms) => sql`${sql.ref(batch)} < ${numberFrom(ms)}`),
   ]
-  const own = timeOf(table)
-  if (own.length === 0) return []
-  const batch = sql.ref(table === 'b' ? 'k.batch' : `${table}.batch`)
-  const bound = (name: string) => sql`(select ${sql.raw(name)}(t.batch + 0) from console_batches t ${where(timeOf('t'))})` // prettier-ignore
-  return [...own, sql`${batch} between ${bound('min')} and ${bound('max')}`]
 }
 
-type HeadRow = Pick<BatchRow, 'batch' | 'partner' | 'receivedMs' | 'boundary'> & { readonly onV2: number }
+type HeadRow = StateCounts &
+  Pick<BatchRow, 'batch' | 'partner' | 'receivedMs' | 'boundary'> & { readonly onV2: number }
 
-function toBatchRow<Head extends HeadRow>({ onV2, ...head }: Head, states: StateCounts) {
+const head = sql`b.id as batch, b.partner, b.received_ms as "receivedMs", b.on_v2 as "onV2", c.boundary, ${sql.raw(selectStates('b.'))}`
+const heads = sql`journal_batches b left join console_batches c on c.batch = b.id`
+
+function toBatchRow({ batch, partner, receivedMs, boundary, onV2, ...counts }: HeadRow): BatchRow {
+  const states = ofEachState((state) => counts[state])
   const records = recordStates.reduce((sum, state) => sum + states[state], 0)
-  return { ...head, servedBy: onV2 === 1 ? ('v2' as const) : ('v3' as const), records, states }
+  return { batch, partner, receivedMs, boundary, servedBy: onV2 === 1 ? 'v2' : 'v3', records, states }
 }
 
 function findRecords(db: Db, search: Search, scope: Scope, after: After, limit: number) {
@@ -120,21 +117,21 @@ function findRecords(db: Db, search: Search, scope: Scope, after: After, limit: 
       ? sql`${sql.ref(column)} || '' = ${value}`
       : sql`${sql.ref(column)} + 0 = ${value}`
   const conditions = [
-    ...all('b.partner', scope, partner),
+    ...ofPartners('b.partner', scope, partner),
     ...hashes.map(([name, hash], at) => (at === 0 ? sql`${sql.ref(`k.${name}`)} = ${hash}` : notByIndex(`k.${name}`, hash))), // prettier-ignore
     ...when(contentId, (text) =>
       hashes.length > 0 ? notByIndex('k.content_id', text) : sql`k.content_id = ${text}`,
     ),
     ...when(batch, (number) => sql`k.batch = ${number}`),
     ...when(boundary, (text) => sql`k.batch in (select c.batch from console_batches c where c.boundary = ${text})`), // prettier-ignore
-    ...when(state, (name) => sql`r.state = ${stateCodes[name]} and c.${sql.ref(stateColumns[name])} > 0`),
-    ...within('b', search),
+    ...when(state, (name) => sql`r.state = ${stateCodes[name]} and ${hasState(name)}`),
+    ...within('k.batch', search),
     ...when(after, ([number, position]) => sql`(k.batch, k.position) < (${number}, ${position})`),
     // Leaves out records that the journal has erased but whose hashes the console has not erased yet.
     ...(hashes.length > 0 ? [sql`r.key <> ${NO_KEY}`] : []),
   ]
-  // Batches without a record in this state are skipped. `+ 0` makes the planner look up journal records one by one and not scan them.
-  const from = sql`console_records k ${state === undefined ? sql`` : sql`join console_batches c on c.batch = k.batch`}
+  // `+ 0` makes the planner look up journal records one by one and not scan them.
+  const from = sql`console_records k
     join journal_records r on r.batch = k.batch + 0 and r.position = k.position
     join journal_batches b on b.id = k.batch`
   return readRecords(db, from, conditions, sql`order by k.batch desc, k.position desc limit ${limit}`)
@@ -172,7 +169,7 @@ export async function readPage(
 }
 
 type DetailsRow = HeadRow &
-  Pick<BatchDetails, 'instance' | 'unreadable'> &
+  Pick<BatchDetails, 'instance' | 'unreadable' | 'deadLetters'> &
   Record<'answered' | 'hasRequest', number>
 
 export async function readDetails(
@@ -180,27 +177,20 @@ export async function readDetails(
   batch: number,
   scope: Scope,
 ): Promise<BatchDetails | undefined> {
-  const conditions = [sql`b.id = ${batch}`, ...all('b.partner', scope, undefined)]
+  const conditions = [sql`b.id = ${batch}`, ...ofPartners('b.partner', scope)]
   const [row] = await rowsOf<DetailsRow>(db)`
-    select b.id as batch, b.partner, b.received_ms as "receivedMs", b.on_v2 as "onV2", b.instance, b.answered,
-      c.boundary, c.unreadable, case when b.on_v2 = 0 and b.bytes > 0 then 1 else 0 end as "hasRequest"
-    from journal_batches b left join console_batches c on c.batch = b.id ${where(conditions)}`
+    select ${head}, b.instance, b.answered, c.unreadable,
+      case when b.on_v2 = 0 and b.bytes > 0 then 1 else 0 end as "hasRequest",
+      (select count(*) from journal_records r where r.batch = b.id and r.dead_letter = 1) as "deadLetters"
+    from ${heads} ${where(conditions)}`
   if (row === undefined) return undefined
-  const { answered, hasRequest, ...head } = row
-  const counts = { ...none }
-  let deadLetters = 0
-  const states = await rowsOf<Record<'state' | 'records' | 'letters', number>>(db)`
-    select state, count(*) as records, sum(dead_letter) as letters
-    from journal_records where batch = ${batch} group by state`
-  for (const { state, records, letters } of states) {
-    counts[recordStates[state] ?? 'unknown'] += records
-    deadLetters += letters
-  }
+  const { answered, hasRequest, instance, unreadable, deadLetters, ...own } = row
   return {
-    ...toBatchRow(head, counts),
+    ...toBatchRow(own),
+    ...{ instance, unreadable, deadLetters },
     answered: answered === 1,
     hasRequest: hasRequest === 1,
-    ...{ deadLetters, timeline: await readTimeline(db, batch) },
+    timeline: await readTimeline(db, batch),
   }
 }
 
@@ -208,8 +198,15 @@ async function readTimeline(db: Db, batch: number): Promise<readonly Step[]> {
   const rows = await rowsOf<Omit<Step, 'positions'> & { readonly positions: string }>(db)`
     select at_ms as "atMs", kind, instance, positions, reason from console_steps where batch = ${batch}
     order by at_ms limit ${MAX_STEPS}`
+  const superseded = await rowsOf<{ position: number; atMs: number }>(db)`
+    select position, coalesce(settled_ms, 0) as "atMs" from journal_records where batch = ${batch} and superseded = 1`
+  const ended = [...Map.groupBy(superseded, ({ atMs }) => atMs)].map(([atMs, own]): Step => ({
+    ...{ atMs, kind: 'superseded', instance: undefined, reason: undefined },
+    positions: toRanges(own.map(({ position }) => position)),
+  }))
   // `keepSteps` wrote this JSON.
-  return rows.map((step) => ({ ...step, positions: JSON.parse(step.positions) as Step['positions'] }))
+  const steps = rows.map((step) => ({ ...step, positions: JSON.parse(step.positions) as Step['positions'] }))
+  return [...steps, ...ended].sort((one, other) => one.atMs - other.atMs).slice(0, MAX_STEPS)
 }
 
 export async function readWaiting(
@@ -217,7 +214,7 @@ export async function readWaiting(
   { kind, partner, reason, after }: WaitingFilter,
   scope: Scope,
 ): Promise<WaitingRows> {
-  const seen = all('b.partner', scope, partner)
+  const seen = ofPartners('b.partner', scope, partner)
   const own = [waitingOf[kind], ...seen]
   // The join with the batches is needed only to restrict the partners.
   const waiting = seen.length === 0 ? sql`journal_records r` : listed
@@ -251,7 +248,12 @@ function when<Value>(value: Value | undefined, condition: (value: Value) => Cond
   return value === undefined ? [] : [condition(value)]
 }
 
-function all(column: string, scope: Scope, partner: string | undefined): readonly Condition[] {
+/** Joins conditions for the end of a `where` clause. */
+export const andOf = (conditions: readonly Condition[]): Condition =>
+  sql.join(conditions.map((condition) => sql`and ${condition}`), sql` `) // prettier-ignore
+
+/** Restricts a search to the partners of a scope, and to one partner if a partner is given. */
+export function ofPartners(column: string, scope: Scope, partner?: string): readonly Condition[] {
   const own = when(partner, (id) => sql`${sql.ref(column)} = ${id}`)
   if (scope === 'all') return own
   return [...own, scope.length === 0 ? sql`1 = 0` : sql`${sql.ref(column)} in (${sql.join(scope)})`]

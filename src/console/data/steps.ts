@@ -1,7 +1,6 @@
 import { sql } from 'kysely'
 
 import type { Journal, Settled } from '../../journal/index.ts'
-import { toRanges } from './count-batches.ts'
 import type { ConsoleDatabase } from './open-database.ts'
 import type { StepKind } from './port.ts'
 import { tableOf } from './schema.ts'
@@ -102,8 +101,7 @@ export function observeJournal(
   })
 }
 
-function stepOf({ state, superseded }: Settled, isFollowed: boolean): StepKind | undefined {
-  if (superseded === true) return 'superseded'
+function stepOf({ state }: Settled, isFollowed: boolean): StepKind | undefined {
   if (state === 'unknown' || state === 'parked') return state
   return isFollowed ? 'recovered' : undefined
 }
@@ -122,4 +120,19 @@ export async function keepSteps(
     await sql`insert into console_steps (${names}) select ${names} from ${tableOf(dialect, columns, rows)}`.execute(db) // prettier-ignore
     if (lost > 0) await sql`update console_index set lost_steps = lost_steps + ${lost}`.execute(db)
   })
+}
+
+/** The maximum number of ranges of a step. If there are more, a single range from the first position to the last is stored. */
+const MAX_RANGES = 500
+
+/** Converts positions to ranges that include both ends. */
+export function toRanges(positions: Iterable<number>): readonly (readonly [number, number])[] {
+  const ranges: [number, number][] = []
+  for (const position of [...positions].sort((one, other) => one - other)) {
+    const last = ranges.at(-1)
+    if (last !== undefined && position <= last[1] + 1) last[1] = position
+    else ranges.push([position, position])
+  }
+  const [first, last] = [ranges[0], ranges.at(-1)]
+  return ranges.length <= MAX_RANGES || first === undefined || last === undefined ? ranges : [[first[0], last[1]]] // prettier-ignore
 }

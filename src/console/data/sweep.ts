@@ -10,13 +10,20 @@ import { rowsOf } from './schema.ts'
 const STEP = 2_000
 
 /**
- * Deletes the rows of batches that the journal has purged, and the hashes of learners and events that the journal has erased. One call
- * checks some of the batches, and the next call continues after them. Returns true when a call reaches the last batch.
+ * Compares the tables of the console with the journal. Deletes the rows of batches that the journal has purged, and the hashes of learners
+ * and events that the journal has erased. Batches with newly confirmed records are indexed again. One call checks some of the batches, and
+ * the next call continues after them. Returns true when a call reaches the last batch.
  */
 export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
   return exclusively(async (db) => {
-    const rows = await rowsOf<{ batch: number; found: number | undefined; key: string | undefined }>(db)`
-      select c.batch, b.id as found,
+    interface Row {
+      readonly batch: number
+      readonly found: number | undefined
+      readonly key: string | undefined
+      readonly hasNewMarks: number
+    }
+    const rows = await rowsOf<Row>(db)`
+      select c.batch, b.id as found, case when c.indexed = 1 and b.confirmed <> c.confirmed then 1 else 0 end as "hasNewMarks",
         (select r.key from journal_records r where r.batch = c.batch order by r.position limit 1) as key
       from console_batches c left join journal_batches b on b.id = c.batch
       where c.batch > (select swept from console_index) order by c.batch limit ${STEP}`
@@ -25,6 +32,7 @@ export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
       rows.filter(({ found }) => found),
     ]
     const erased = kept.filter(({ key }) => key === NO_KEY)
+    const changed = kept.filter(({ hasNewMarks }) => hasNewMarks === 1)
     const listOf = (some: typeof rows) => sql.join(some.map(({ batch }) => batch))
     if (purged.length > 0)
       for (const table of ['console_batches', 'console_records'])
@@ -32,6 +40,8 @@ export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
     if (erased.length > 0)
       await sql`update console_records set learner = null, event = null, mark = null
         where batch in (${listOf(erased)}) and (learner is not null or mark is not null)`.execute(db)
+    if (changed.length > 0)
+      await sql`update console_batches set indexed = 2 where batch in (${listOf(changed)})`.execute(db)
     const isEnd = rows.length < STEP
     await sql`update console_index set swept = ${isEnd ? 0 : (rows.at(-1)?.batch ?? 0)}`.execute(db)
     if (isEnd) {

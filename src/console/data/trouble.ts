@@ -1,6 +1,4 @@
-import { sql } from 'kysely'
-
-import { recordStates, stateCodes } from '../../journal/index.ts'
+import { recordStates } from '../../journal/index.ts'
 import type { RangeCounts } from './counts.ts'
 import type { Range, Scope, Traffic, Trouble } from './port.ts'
 import { type Db, rowsOf } from './schema.ts'
@@ -111,24 +109,20 @@ export function findOutages({ rows, fromMs, stepMs }: RangeCounts): Traffic['out
   return outages
 }
 
+/** Returns the records that wait for a client, the adapter or an operator. Dead letters are counted whatever their state is. */
 async function readWaiting(db: Db): Promise<readonly Trouble[]> {
-  interface Row {
-    readonly partner: string
-    readonly state: number
-    readonly count: number
-    readonly sinceMs: number
-  }
-  const active = await rowsOf<Row>(db)`
-    select b.partner, r.state, cast(sum(r.records) as bigint) as count, min(b.received_ms) as "sinceMs"
-    from (select batch, state, count(*) as records from journal_records
-      where active = 1 and state <> ${sql.lit(stateCodes.open)} group by batch, state) r
+  const rows = await rowsOf<
+    Omit<Trouble, 'kind'> & { readonly partner: string; readonly state: number | undefined }
+  >(db)`
+    select b.partner, r.state, cast(sum(r.records) as bigint) as count, min(b.received_ms) as "sinceMs" from (
+      select batch, state, count(*) as records from journal_records where active = 1 group by batch, state
+      union all
+      select batch, null, count(*) from journal_records where dead_letter = 1 group by batch) r
     join journal_batches b on b.id = r.batch group by b.partner, r.state`
-  const letters = await rowsOf<Omit<Row, 'state'>>(db)`
-    select b.partner, count(*) as count, min(coalesce(r.settled_ms, b.received_ms)) as "sinceMs"
-    from journal_records r join journal_batches b on b.id = r.batch where r.dead_letter = 1 group by b.partner`
-  const ofStates = active.flatMap(({ state, ...row }): readonly Trouble[] => {
-    const kind = recordStates[state]
-    return kind === 'notApplied' || kind === 'unknown' || kind === 'parked' ? [{ kind, ...row }] : []
+  return rows.flatMap(({ state, ...row }): readonly Trouble[] => {
+    const kind = state === undefined ? 'deadLetters' : recordStates[state]
+    const isWaiting =
+      kind === 'notApplied' || kind === 'unknown' || kind === 'parked' || kind === 'deadLetters'
+    return isWaiting ? [{ kind, ...row }] : []
   })
-  return [...ofStates, ...letters.map((row) => ({ kind: 'deadLetters', ...row }) as const)]
 }

@@ -1,8 +1,8 @@
 import type { BeginResult, KnownBatch, NewBatch, Predecessors, RecordRef } from '../journal.ts'
-import { stateCodes } from '../lifecycle.ts'
+import { recordStates, stateCodes, toStateColumns } from '../lifecycle.ts'
 import { packAnswers } from '../seal.ts'
 import { MAX_SAME_IDS } from '../sql.ts'
-import { type BatchRows, type ByKey, bytesOf, type ChangeContext, move, toReason } from './rows.ts'
+import { addToTotal, type BatchRows, type ByKey, bytesOf, type ChangeContext, toReason } from './rows.ts'
 
 /** An earlier batch that has the same ids as the arriving batch. */
 export interface SameIds {
@@ -108,6 +108,7 @@ function insert(
   retires: readonly number[],
 ): void {
   const { partner, owner, ids, content, payload, credentials, records } = given
+  const counts = recordStates.map((state) => (state === 'open' ? open : state === 'refused' ? records.length - open : 0)) // prettier-ignore
   changes.batches.push({
     id: batch,
     partner,
@@ -117,7 +118,7 @@ function insert(
     received_ms: receivedMs,
     age_ms: Math.floor(ageMs),
     instance,
-    open,
+    ...toStateColumns(counts),
     active: open,
     on_v2: given.side === 'v2' ? 1 : 0,
     newcomer: given.newcomer === true ? 1 : 0,
@@ -136,8 +137,7 @@ function insert(
     changes.blobs.push({ kind: 'credentials', batch, owner, plain: Buffer.from(credentials) })
   const pack = packAnswers(records.map(({ refused }, position) => ({ position, answer: refused?.answer })))
   if (pack !== undefined) changes.blobs.push({ kind: 'answers', batch, owner, plain: pack })
-  move(changes, partner, undefined, stateCodes.open, open)
-  move(changes, partner, undefined, stateCodes.refused, records.length - open)
+  counts.forEach((n, state) => addToTotal(changes, partner, state, n))
 }
 
 /** Returns, by position, the nearest older open record of the same key. Records of one key share one list. */

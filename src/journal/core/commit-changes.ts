@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Operation, OperationOf, OperationResult } from '../group-commit.ts'
 import { type HighWater, slotOf } from '../high-water.ts'
 import type { BeginResult, RecordRef } from '../journal.ts'
-import { recordStates, stateCodes, stateColumns, supersededCodes } from '../lifecycle.ts'
+import { supersededCodes, toStateColumns } from '../lifecycle.ts'
 import { createKeyHash, type HashKeys, seal } from '../seal.ts'
 import type { RunStatement, StatementName, StatementValues } from '../sql.ts'
 import type { Group, StoreSecrets } from '../store.ts'
@@ -15,7 +15,6 @@ import {
   type ByKey,
   type ChangeContext,
   type Changes,
-  count,
   move,
   noChanges,
   type RecordRow,
@@ -205,10 +204,7 @@ async function supersedeOlder(
   const batches = ids.size === 0 ? [] : await run<BatchRow>('batches', json([...ids]))
   const partners = new Map(batches.map(({ batch, partner }) => [batch, partner]))
   for (const { old, next, rows } of ended)
-    for (const { batch } of rows) {
-      move(changes, partners.get(batch) ?? '', old, next)
-      count(changes, batch, 0, -1)
-    }
+    for (const { batch } of rows) move(changes, { batch, partner: partners.get(batch) ?? '' }, old, next, -1)
 }
 
 async function readBatch(run: RunStatement, batch: number): Promise<BatchRows | undefined> {
@@ -281,7 +277,7 @@ async function writeRows(
   if (changes.counts.size > 0) {
     write(
       'changeCounts',
-      [...changes.counts].map(([id, { open, active }]) => ({ id, opened: open, activated: active })),
+      [...changes.counts].map(([id, { states, active }]) => ({ id, ...toStateColumns(states), active })),
     )
     if (key !== undefined) write('dropCredentials', json([...changes.counts.keys()]))
   }
@@ -304,8 +300,5 @@ const deletions = [
 function totalsOf({ totals }: Changes): readonly object[] {
   return [...totals]
     .filter(([, own]) => own.some((n) => n !== 0))
-    .map(([partner, own]) => ({
-      partner,
-      ...Object.fromEntries(recordStates.map((state) => [stateColumns[state], own[stateCodes[state]]])),
-    }))
+    .map(([partner, own]) => ({ partner, ...toStateColumns(own) }))
 }

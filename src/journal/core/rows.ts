@@ -67,7 +67,8 @@ export interface Changes {
   readonly blobs: Blob[]
   readonly outcomes: OutcomeRow[]
   readonly reopened: Map<number, readonly number[]>
-  readonly counts: Map<number, { open: number; active: number }>
+  /** Changes to the counts of stored batches. `states` is indexed by the codes of the states. */
+  readonly counts: Map<number, { readonly states: number[]; active: number }>
   readonly retired: number[]
   /** Batches whose credentials were accepted. */
   readonly accepted: number[]
@@ -89,23 +90,36 @@ export const noChanges = (): Changes => ({
   totals: new Map(),
 })
 
-/** Moves `n` records of a partner from the total of state `from` to the total of state `to`. With `from` undefined, the records are new. */
-export function move(
-  { totals }: Changes,
-  partner: string,
-  from: number | undefined,
-  to: number,
-  n = 1,
-): void {
-  const own = totals.get(partner) ?? Object.values(stateCodes).map(() => 0)
+const noStates = (): number[] => Object.values(stateCodes).map(() => 0)
+
+/** Adds `n` records to the total of a partner for one state. */
+export function addToTotal({ totals }: Changes, partner: string, state: number, n: number): void {
+  const own = totals.get(partner) ?? noStates()
   totals.set(partner, own)
-  if (from !== undefined) own[from] = (own[from] ?? 0) - n
-  own[to] = (own[to] ?? 0) + n
+  own[state] = (own[state] ?? 0) + n
 }
 
-export function count({ counts }: Changes, batch: number, open: number, active: number): void {
-  const own = counts.get(batch) ?? { open: 0, active: 0 }
-  counts.set(batch, { open: own.open + open, active: own.active + active })
+/**
+ * Moves a record of a stored batch from one state to another, in the counts of the batch and in the totals of its partner. `activated` is
+ * the change to the number of active records.
+ */
+export function move(
+  changes: Changes,
+  { batch, partner }: Pick<BatchRow, 'batch' | 'partner'>,
+  from: number,
+  to: number,
+  activated: number,
+): void {
+  const own = changes.counts.get(batch) ?? { states: noStates(), active: 0 }
+  changes.counts.set(batch, own)
+  own.active += activated
+  for (const [state, n] of [
+    [from, -1],
+    [to, 1],
+  ] as const) {
+    own.states[state] = (own.states[state] ?? 0) + n
+    addToTotal(changes, partner, state, n)
+  }
 }
 
 const MAX_REASON = 200

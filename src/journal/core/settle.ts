@@ -3,11 +3,11 @@ import type { RecordRef, ReopenResult } from '../journal.ts'
 import { stateCodes, supersededCodes, toRetryCode } from '../lifecycle.ts'
 import { encodeMark, type HashKeys, packAnswers } from '../seal.ts'
 import {
+  addToTotal,
   type BatchRow,
   type BatchRows,
   type ByKey,
   type ChangeContext,
-  count,
   isNewer,
   move,
   type OutcomeRow,
@@ -99,8 +99,7 @@ function settleOne(
       mark: mark === undefined ? null : encodeMark(hashKeys, mark),
       settled_ms: nowMs,
     })
-    move(changes, row.partner, stateCodes.open, code)
-    count(changes, batch, -1, retry === undefined ? -1 : 0)
+    move(changes, row, stateCodes.open, code, retry === undefined ? -1 : 0)
   }
   settled.set(batch, own)
   const pack = packAnswers(fresh)
@@ -139,8 +138,7 @@ function supersede(
     const why = reasonOfSuperseded(state, next) ?? reason
     const ended = { state: next, active: 0, retry: null, reason: why, superseded: 1, mark: null }
     settled.get(batch)?.set(position, { ...outcome, ...ended })
-    move(changes, batches.get(batch)?.partner ?? '', state, next)
-    count(changes, batch, 0, -1)
+    move(changes, { batch, partner: batches.get(batch)?.partner ?? '' }, state, next, -1)
   }
   return [...newest].flatMap(([key, ref]) =>
     Boolean(recordOf(ref)?.hasOlder) ? [{ key, batch: ref.batch, position: ref.position }] : [],
@@ -189,13 +187,12 @@ export function reopen(
   opened: readonly RecordRow[],
   older: ByKey,
 ): ReopenResult {
-  for (const { state } of opened) move(changes, row.partner, state, stateCodes.open)
+  for (const { state } of opened) move(changes, row, state, stateCodes.open, 0)
   if (opened.length > 0) {
     changes.reopened.set(
       batch,
       opened.map(({ position }) => position),
     )
-    count(changes, batch, opened.length, 0)
     if (hasKey && credentials !== undefined)
       changes.blobs.push({ kind: 'credentials', batch, owner: row.owner, plain: Buffer.from(credentials) })
   }
@@ -224,7 +221,8 @@ export function forget(
     ({ state }) => state === stateCodes.open || state === stateCodes.refused,
   )
   if (!isOwn || rows.batch.open !== open || !isWithoutOutcome) return 'lost'
-  move(changes, rows.batch.partner, stateCodes.open, stateCodes.refused, open)
+  addToTotal(changes, rows.batch.partner, stateCodes.open, -open)
+  addToTotal(changes, rows.batch.partner, stateCodes.refused, open)
   changes.forgotten.push(batch)
   return 'done'
 }
