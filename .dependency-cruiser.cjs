@@ -78,7 +78,6 @@ const allowed = {
     'clock',
     'errors',
     'npm:express',
-    'npm:busboy',
     'npm:helmet',
     'npm:kysely',
     'npm:preact',

@@ -3,25 +3,17 @@ import helmet from 'helmet'
 
 import { certificateOf, type ConsoleConfig } from '../config/index.ts'
 import { AdapterError, errorRules, toErrorBody } from '../errors.ts'
-import { checkHost, createAddressList } from '../http/address.ts'
+import { type AddressList, checkHost, createAddressList } from '../http/address.ts'
 import { createOrderedServer } from '../http/reply-order.ts'
 import type { ListedOperator } from '../rollout/operators.ts'
-import {
-  clientOf,
-  COOKIE,
-  createHostCheck,
-  createIdentify,
-  createLoginLimit,
-  peerOf,
-} from './access/identify.ts'
+import { clientOf, COOKIE, createHostCheck, createIdentify, createLoginLimit } from './access/identify.ts'
 import { createSessions, isOwnForm, type SignedIn } from './access/sessions.ts'
-import { forbidden, scopeOf, type Visit } from './access/visit.ts'
+import { forbidden, MAX_FILE_BYTES, scopeOf, type Visit } from './access/visit.ts'
 import { serveAssets } from './assets/assets.ts'
 import { pages } from './pages/index.ts'
 import { type ActionResult, renderError, renderLogin, renderPage } from './pages/layout.tsx'
 import type { Shown } from './pages/page.ts'
 import type { ConsolePorts } from './ports.ts'
-import { readUpload } from './upload.ts'
 
 export interface ConsoleOptions {
   readonly settings: Omit<ConsoleConfig, 'port' | 'runs'>
@@ -37,12 +29,12 @@ export interface ConsoleOptions {
 
 const limits = { maxHeaderSize: 32_768, headersTimeout: 10_000, requestTimeout: 60_000 }
 const MAX_FORM = '256kb'
+/** The room for the fields that a form has beside its file, in bytes. */
+const FIELD_BYTES = 16_384
 /** The maximum number of fields of a form. An action on many records has a field for each record. */
 const MAX_FIELDS = 2_000
 /** The maximum number of open connections: six for each browser of a large team. */
 const MAX_CONNECTIONS = 256
-
-const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST'])
 
 /** Creates the console. Every page and every action identifies the sender of the request, and checks what the sender may see. */
 export function createConsole(options: ConsoleOptions) {
@@ -70,15 +62,18 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
   app.set('case sensitive routing', true)
   app.set('strict routing', true)
   app.set('etag', false)
+  const proxies = createAddressList(settings.trustedProxies)
+  app.set('trust proxy', proxies.has)
   addHealth(app, ports)
   app.use(secureHeaders)
   app.use(createGate(settings))
   serveAssets(app)
-  const access = createAccess(options, sessions)
+  const access = createAccess(options, sessions, proxies)
   access.addLogin(app)
   app.use(access.expectSignedIn)
   app.use(express.urlencoded({ extended: false, limit: MAX_FORM, parameterLimit: MAX_FIELDS }))
   app.use(express.json({ limit: MAX_FORM }))
+  app.use(express.raw({ type: 'multipart/form-data', limit: MAX_FILE_BYTES + FIELD_BYTES }))
   addPages(app, access, ports)
   app.use(() => {
     throw new AdapterError('ADP_NOT_FOUND', 'There is no such page.')
@@ -90,7 +85,7 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
       return
     }
     if (known.code === 'ADP_INTERNAL') options.onError(error)
-    response.status(statusOf(known))
+    if (response.statusCode === 200) response.status(statusOf(known))
     if (wantsJson(request)) response.json(toErrorBody(known))
     else response.send(renderError(known, access.whoIs(request)))
   })
@@ -142,20 +137,13 @@ const secureHeaders = helmet({
 const OTHER_HOST =
   'The console does not answer under this host name. Nothing was done. Add the name to console.hosts.'
 
-/** Creates the check that refuses other methods, requests under another host name, and changes that another site sends. */
+/** Creates the check that refuses requests under another host name, and changes that another site sends. */
 function createGate(settings: ConsoleOptions['settings']) {
   const isOwnHost = createHostCheck(settings)
   return (request: Request, response: Response, next: NextFunction): void => {
     response.set('Cache-Control', 'no-store')
     const host = checkHost(request)
     if (!isOwnHost(request)) throw new AdapterError('ADP_HOST', OTHER_HOST)
-    if (!METHODS.has(request.method)) {
-      response.set('Allow', 'GET, HEAD, POST')
-      throw new AdapterError(
-        'ADP_METHOD_NOT_ALLOWED',
-        'The console answers only GET, HEAD and POST. Nothing was done. Use one of these methods.',
-      )
-    }
     if (request.method === 'POST') expectSameSite(request, host)
     next()
   }
@@ -175,29 +163,32 @@ function expectSameSite({ headers }: Request, host: string): void {
 
 type Access = ReturnType<typeof createAccess>
 
-function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<typeof createSessions>) {
-  const proxies = createAddressList(settings.trustedProxies)
-  const isFromProxy = (request: Request): boolean => proxies.has(peerOf(request))
-  const identify = createIdentify(sessions, settings, isFromProxy)
+function createAccess(
+  { settings, nowMs }: ConsoleOptions,
+  sessions: ReturnType<typeof createSessions>,
+  proxies: AddressList,
+) {
+  const identify = createIdentify(sessions, settings, proxies)
   const limit = createLoginLimit(nowMs)
   const known = new WeakMap<Request, SignedIn>()
   const expectAttempt = (request: Request, response: Response): void => {
-    const waitS = limit.waitOf(clientOf(request, proxies))
+    const waitS = limit.waitOf(clientOf(request))
     if (waitS === 0) return
-    response.set('Retry-After', String(waitS))
-    throw new TooManyAttempts(waitS)
+    response.status(429).set('Retry-After', String(waitS))
+    throw new AdapterError(
+      'ADP_OVERLOADED',
+      `There were too many failed attempts to sign in. This attempt was not checked. Try again in ${waitS} s.`,
+    )
   }
   /** Sets the cookie and redirects, or shows the login page with the error if `cookie` is `undefined`. */
   const enter = (request: Request, response: Response, cookie: string | undefined, error: string): void => {
     const to = ownPath(queryOf(request).get('to'))
     if (cookie === undefined) {
-      limit.failed(clientOf(request, proxies))
+      limit.failed(clientOf(request))
       response.status(401).send(renderLogin(to, error))
       return
     }
-    const secure =
-      request.secure || (isFromProxy(request) && request.headers['x-forwarded-proto'] === 'https')
-    response.cookie(COOKIE, cookie, { ...cookieRules, secure }).redirect(303, to)
+    response.cookie(COOKIE, cookie, { ...cookieRules, secure: request.secure }).redirect(303, to)
   }
   return {
     whoIs: (request: Request): SignedIn | undefined => known.get(request),
@@ -224,7 +215,7 @@ function createAccess({ settings, nowMs }: ConsoleOptions, sessions: ReturnType<
     expectSignedIn: (request: Request, response: Response, next: NextFunction): void => {
       if (request.headers.authorization !== undefined) expectAttempt(request, response)
       const { signedIn, isWrongToken } = identify(request)
-      if (isWrongToken) limit.failed(clientOf(request, proxies))
+      if (isWrongToken) limit.failed(clientOf(request))
       if (signedIn !== undefined) {
         known.set(request, signedIn)
         next()
@@ -245,39 +236,22 @@ const USED_LINK =
 const NO_TOKEN =
   'The request has no valid login. Nothing was done. Sign in, or send the token of an operator: Authorization: Bearer <token>.'
 
-class TooManyAttempts extends AdapterError {
-  constructor(waitS: number) {
-    super(
-      'ADP_OVERLOADED',
-      `There were too many failed attempts to sign in. This attempt was not checked. Try again in ${waitS} s.`,
-    )
-  }
-}
-
-/** The maximum number of stored results. Each person has at most one result, which the next page shows. */
-const MAX_RESULTS = 500
-
 function addPages(app: Express, access: Access, ports: ConsolePorts): void {
+  /** The last result of each person, which the next page shows. */
   const results = new Map<string, ActionResult>()
-  const visitOf = (request: Request): Visit => {
+  const visitOf = async (request: Request): Promise<Visit> => {
     const signedIn = access.whoIs(request)
     if (signedIn === undefined) throw new AdapterError('ADP_TOKEN', NO_TOKEN)
     const { actor } = signedIn
     const params = request.params as Readonly<Record<string, string>>
-    const [query, form] = [queryOf(request), formOf(request)]
-    return { signedIn, actor, scope: scopeOf(actor), params, query, form, file: undefined }
+    const own = await readForm(request)
+    return { signedIn, actor, scope: scopeOf(actor), params, query: queryOf(request), ...own }
   }
   const expectOwnForm = ({ signedIn, form }: Visit): void => {
     if (signedIn.csrf === '' || isOwnForm(signedIn, form.get('csrf'))) return
     throw forbidden(
       'This form does not belong to your session. Nothing was done. Open the page again and repeat the action.',
     )
-  }
-  const keepResult = ({ csrf }: SignedIn, { isDone, text }: ActionResult): void => {
-    const [oldest] = results.keys()
-    if (results.size >= MAX_RESULTS && oldest !== undefined) results.delete(oldest)
-    // A program that sends a token with each request does not request a next page.
-    if (text !== '' && csrf !== '') results.set(csrf, { isDone, text })
   }
   const send = (
     request: Request,
@@ -297,44 +271,67 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
       response.send(renderPage(shown, { signedIn, path: request.path, hasSandbox, isLive, result }))
     }
   }
-  app.post('/logout', (request, response) => {
-    const visit = visitOf(request)
+  app.post('/logout', async (request, response) => {
+    const visit = await visitOf(request)
     expectOwnForm(visit)
     access.signOut(visit.signedIn, response)
   })
-  for (const { path, isLive, show, act, takesFile } of pages) {
+  for (const { path, isLive, show, act } of pages) {
     app.get(path, async (request, response) => {
-      const visit = visitOf(request)
+      const visit = await visitOf(request)
       send(request, response, visit, await show(visit, ports), isLive)
     })
     if (act === undefined) continue
     app.post(path, async (request, response) => {
-      const given = visitOf(request)
-      const hasFile = takesFile !== undefined && request.is('multipart/form-data') !== false
-      const visit = hasFile ? { ...given, ...(await readUpload(request, takesFile)) } : given
+      const visit = await visitOf(request)
       expectOwnForm(visit)
       const done = await act(visit, ports)
       if ('body' in done) send(request, response, visit, done)
       else if (wantsJson(request)) response.status(done.isDone ? 200 : 409).json(done.json)
       else {
-        keepResult(visit.signedIn, done)
+        const { csrf } = visit.signedIn
+        // A program that sends a token with each request does not request a next page.
+        if (done.text !== '' && csrf !== '') results.set(csrf, done)
         response.redirect(303, done.to)
       }
     })
   }
 }
 
+/** Returns the fields of a form and its file. Throws `ADP_BODY` if the upload cannot be read. */
+async function readForm(request: Request): Promise<Pick<Visit, 'form' | 'file'>> {
+  if (!Buffer.isBuffer(request.body)) return { form: formOf(request), file: undefined }
+  const upload = await readUpload(request.body, request.get('content-type') ?? '')
+  const fields = [...upload].filter((pair): pair is [string, string] => typeof pair[1] === 'string')
+  // A browser sends a file without a name if none was chosen.
+  const file = [...upload.values()].find((one) => typeof one !== 'string' && one.name !== '')
+  return {
+    form: new URLSearchParams(fields),
+    file: file instanceof File ? Buffer.from(await file.arrayBuffer()) : undefined,
+  }
+}
+
+/** The maximum number of parts of an upload, since each part takes 15 µs of the process that serves clients. */
+const MAX_PARTS = 20
+
+async function readUpload(body: Buffer, type: string): Promise<FormData> {
+  const delimiter = body.toString('latin1', 0, body.indexOf('\r\n'))
+  const pieces = body.toString('latin1').split(delimiter, MAX_PARTS + 2)
+  const response = new globalThis.Response(new Uint8Array(body), { headers: { 'content-type': type } })
+  const upload = pieces.length > MAX_PARTS + 1 ? undefined : await response.formData().catch(() => undefined)
+  if (upload === undefined) throw new AdapterError('ADP_BODY', UNREADABLE)
+  return upload
+}
+
+const UNREADABLE = 'The form cannot be read. Nothing was done. Repeat the action.'
+
 function formOf({ body }: Request): URLSearchParams {
-  const fields: unknown = body
-  if (typeof fields !== 'object' || fields === null) return new URLSearchParams()
+  const fields: object = typeof body === 'object' && body !== null ? body : {}
   const pairs = Object.entries(fields).flatMap(([name, value]: [string, unknown]) =>
-    [value].flat().flatMap((one): [string, string][] => (isPlain(one) ? [[name, String(one)]] : [])),
+    [value].flat().map((one) => [name, typeof one === 'string' ? one : JSON.stringify(one)]),
   )
   return new URLSearchParams(pairs)
 }
-
-const isPlain = (value: unknown): value is string | number | boolean =>
-  ['string', 'number', 'boolean'].includes(typeof value)
 
 /** Reads the query. The query parser of Express is turned off, since it creates objects from names with brackets. */
 const queryOf = ({ originalUrl }: Request): URLSearchParams =>
@@ -352,12 +349,14 @@ function ownPath(wanted: string | null): string {
 
 /** Converts an error of a request. The messages of Express and its parsers, whose errors have a status, are hidden. */
 function toKnownError(error: unknown): AdapterError {
-  if (error instanceof AdapterError) return error
+  if (error instanceof AdapterError && error.code !== 'ADP_INTERNAL') return error
   const status = error instanceof Error && 'status' in error ? error.status : undefined
   if (status === 413)
-    return new AdapterError('ADP_TOO_LARGE', 'The form is too large. Nothing was done. Send a smaller form.')
-  if (typeof status === 'number' && status < 500)
-    return new AdapterError('ADP_BODY', 'The request cannot be read. Nothing was done. Repeat the action.')
+    return new AdapterError(
+      'ADP_TOO_LARGE',
+      'The form is too large. Nothing was done. Check a large batch on the command line: markbridge check <file>.',
+    )
+  if (typeof status === 'number' && status < 500) return new AdapterError('ADP_BODY', UNREADABLE)
   return new AdapterError(
     'ADP_INTERNAL',
     'The request failed because of a fault in the console. Find the cause in the log.',
@@ -365,8 +364,6 @@ function toKnownError(error: unknown): AdapterError {
   )
 }
 
-function statusOf(error: AdapterError): number {
-  if (error instanceof TooManyAttempts) return 429
-  // The person filled in a form wrongly, so the error is not a failure of the server.
-  return errorRules[error.code].class === 'configuration' ? 400 : error.status
-}
+/** Returns the status of an error. A person who filled in a form wrongly did not cause a failure of the server. */
+const statusOf = ({ code, status }: AdapterError): number =>
+  errorRules[code].class === 'configuration' ? 400 : status

@@ -4,6 +4,9 @@ import { MAX_REASON } from '../../rollout/stage.ts'
 import type { Scope } from '../data/port.ts'
 import type { SignedIn } from './sessions.ts'
 
+/** The maximum size of an uploaded file in bytes, since the file is decoded while the page waits. */
+export const MAX_FILE_BYTES = 4 * 1_048_576
+
 export interface Visit {
   readonly signedIn: SignedIn
   readonly actor: Actor

@@ -37,15 +37,10 @@ const places = [
 export const renderPage = ({ title, status, body }: Shown, place: Place): string =>
   render(title, body, place, status)
 
-export function renderError({ status, code, message }: AdapterError, signedIn: SignedIn | undefined): string {
-  const isInternal = code === 'ADP_INTERNAL'
+export function renderError({ status, message }: AdapterError, signedIn: SignedIn | undefined): string {
   const body = (
     <>
-      <p>
-        {isInternal
-          ? 'The request failed because of a fault in the console. Find the cause in the log.'
-          : message}
-      </p>
+      <p>{message}</p>
       <p>
         <a href="/">Back to the overview</a>
       </p>

@@ -29,6 +29,4 @@ export interface Page {
   readonly show: (visit: Visit, ports: ConsolePorts) => Promise<Shown>
   /** Handles a POST to the same path. An action that changes nothing returns the content of a page. */
   readonly act?: (visit: Visit, ports: ConsolePorts) => Promise<Done | Shown>
-  /** The maximum size of the file in bytes, or `undefined` if the form has no file. */
-  readonly takesFile?: number
 }

@@ -1,22 +1,18 @@
 import { formatCounted, formatCount } from '../../compare/report/format.ts'
 import { sees } from '../../rollout/operators.ts'
-import { usageError, type Visit } from '../access/visit.ts'
+import { MAX_FILE_BYTES, usageError, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, TriedBatch, TriedFinding, TriedRecord, TriedReply } from '../ports.ts'
 import type { Page } from './page.ts'
 import { Badge, Form, Id, List, Section, table } from './parts.tsx'
 
-/** The maximum size of a recording in bytes, since the recording is decoded while the page waits. */
-const MAX_BYTES = 4 * 1_048_576
-
 /** Shows how the adapter would decode, translate and answer a recorded batch. Posts and stores nothing. */
 export const tryIt: Page = {
   path: '/try',
-  takesFile: MAX_BYTES,
   show: async (visit, ports) => {
     const partners = await visiblePartners(visit, ports)
     return {
       title: 'Try it',
-      json: { partners, maxBytes: MAX_BYTES },
+      json: { partners, maxBytes: MAX_FILE_BYTES },
       body: choice(visit, partners),
     }
   },
@@ -53,7 +49,7 @@ async function visiblePartners({ actor }: Visit, { stages }: ConsolePorts): Prom
 
 function choice(visit: Visit, partners: readonly string[], chosen = '') {
   const options = partners.map((partner) => [partner, partner] as const)
-  const label = `Recorded batch, at most ${MAX_BYTES / 1_048_576} MiB`
+  const label = `Recorded batch, at most ${MAX_FILE_BYTES / 1_048_576} MiB`
   const fields = [
     { name: 'partner', label: 'Partner that sends it', value: chosen, options },
     { name: 'batch', label, type: 'file' },
