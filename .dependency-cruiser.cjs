@@ -78,7 +78,6 @@ const allowed = {
     'clock',
     'errors',
     'npm:express',
-    'npm:helmet',
     'npm:kysely',
     'npm:preact',
     'npm:preact-render-to-string',

@@ -124,7 +124,6 @@ export interface PartnerFacts {
   readonly guardAlarm: string | undefined
   /** How the audit trail of all stages is broken, as the end of a sentence, or `undefined` if the trail is whole. */
   readonly trailFault: string | undefined
-  readonly trend: readonly TrendDay[]
 }
 
 /** The functions of `markbridge rollout`, which reject with the errors of the rollout store. */

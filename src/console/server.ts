@@ -1,5 +1,4 @@
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
-import helmet from 'helmet'
 
 import { certificateOf, type ConsoleConfig } from '../config/index.ts'
 import { AdapterError, errorRules, toErrorBody } from '../errors.ts'
@@ -7,8 +6,8 @@ import { type AddressList, checkHost, createAddressList } from '../http/address.
 import { createOrderedServer } from '../http/reply-order.ts'
 import type { ListedOperator } from '../rollout/operators.ts'
 import { clientOf, COOKIE, createHostCheck, createIdentify, createLoginLimit } from './access/identify.ts'
-import { createSessions, isOwnForm, type SignedIn } from './access/sessions.ts'
-import { forbidden, MAX_FILE_BYTES, scopeOf, type Visit } from './access/visit.ts'
+import { createSessions, type SignedIn } from './access/sessions.ts'
+import { forbidden, MAX_FILE_BYTES, type Visit } from './access/visit.ts'
 import { serveAssets } from './assets/assets.ts'
 import { pages } from './pages/index.ts'
 import { type ActionResult, renderError, renderLogin, renderPage } from './pages/layout.tsx'
@@ -61,11 +60,10 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
   app.set('query parser', false)
   app.set('case sensitive routing', true)
   app.set('strict routing', true)
-  app.set('etag', false)
+  app.disable('etag').disable('x-powered-by')
   const proxies = createAddressList(settings.trustedProxies)
-  app.set('trust proxy', proxies.has)
+  app.set('trust proxy', (address: string) => proxies.has(address))
   addHealth(app, ports)
-  app.use(secureHeaders)
   app.use(createGate(settings))
   serveAssets(app)
   const access = createAccess(options, sessions, proxies)
@@ -87,7 +85,7 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
     if (known.code === 'ADP_INTERNAL') options.onError(error)
     if (response.statusCode === 200) response.status(statusOf(known))
     if (wantsJson(request)) response.json(toErrorBody(known))
-    else response.send(renderError(known, access.whoIs(request)))
+    else response.send(renderError(response.statusCode, known.message, access.whoIs(request)))
   })
   return app
 }
@@ -97,42 +95,33 @@ const READY_MS = 1_000
 
 /** Adds the routes for probes. Probes need neither the host name of the console nor a token. */
 function addHealth(app: Express, { data }: ConsolePorts): void {
-  let known = { untilMs: -Infinity, isReady: Promise.resolve(false) }
-  // A lookup by number with an empty scope is the cheapest query.
-  const ask = (): Promise<boolean> =>
-    data.batch(1, []).then(
-      () => true,
-      () => false,
-    )
+  let [untilMs, status] = [-Infinity, Promise.resolve(503)]
   app.get('/healthz', (_request, response) => void response.json({ status: 'ok' }))
   app.get('/readyz', async (_request, response) => {
-    const nowMs = performance.now()
-    if (nowMs >= known.untilMs) known = { untilMs: nowMs + READY_MS, isReady: ask() }
-    const isReady = await known.isReady
-    response.status(isReady ? 200 : 503).json({ status: isReady ? 'ok' : 'journal unavailable' })
+    if (performance.now() >= untilMs) {
+      untilMs = performance.now() + READY_MS
+      // A lookup by number with an empty scope is the cheapest query.
+      status = data.batch(1, []).then(
+        () => 200,
+        () => 503,
+      )
+    }
+    const code = await status
+    response.status(code).json({ status: code === 200 ? 'ok' : 'journal unavailable' })
   })
 }
 
-const secureHeaders = helmet({
-  contentSecurityPolicy: {
-    useDefaults: false,
-    directives: {
-      defaultSrc: ["'none'"],
-      styleSrc: ["'self'"],
-      scriptSrc: ["'self'"],
-      imgSrc: ["'self'"],
-      connectSrc: ["'self'"],
-      formAction: ["'self'"],
-      frameAncestors: ["'none'"],
-      baseUri: ["'none'"],
-    },
-  },
-  xFrameOptions: { action: 'deny' },
-  // With no-referrer, browsers would send the forms of these pages with the origin null.
-  referrerPolicy: { policy: 'same-origin' },
-  // A proxy may terminate TLS in front of the console, and its host may have other ports, so the operator of the host decides about this header.
-  strictTransportSecurity: false,
-})
+/** The headers of every response. With `no-referrer`, browsers would send the forms of these pages with the origin null. */
+const HEADERS = {
+  'Cache-Control': 'no-store',
+  'Content-Security-Policy':
+    "default-src 'none';style-src 'self';script-src 'self';img-src 'self';connect-src 'self';form-action 'self';frame-ancestors 'none';base-uri 'none'",
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Referrer-Policy': 'same-origin',
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'DENY',
+}
 
 const OTHER_HOST =
   'The console does not answer under this host name. Nothing was done. Add the name to console.hosts.'
@@ -141,7 +130,7 @@ const OTHER_HOST =
 function createGate(settings: ConsoleOptions['settings']) {
   const isOwnHost = createHostCheck(settings)
   return (request: Request, response: Response, next: NextFunction): void => {
-    response.set('Cache-Control', 'no-store')
+    response.set(HEADERS)
     const host = checkHost(request)
     if (!isOwnHost(request)) throw new AdapterError('ADP_HOST', OTHER_HOST)
     if (request.method === 'POST') expectSameSite(request, host)
@@ -149,7 +138,10 @@ function createGate(settings: ConsoleOptions['settings']) {
   }
 }
 
-/** Checks the headers by which browsers report the sender of a form. This also protects the login, which has no token yet. */
+/**
+ * Checks the headers by which browsers report the sender of a form. Every browser sends at least one of them with a POST, and no page can
+ * change them. The check also protects the login. Programs send neither header.
+ */
 function expectSameSite({ headers }: Request, host: string): void {
   const site = headers['sec-fetch-site']
   const { origin } = headers
@@ -180,15 +172,13 @@ function createAccess(
       `There were too many failed attempts to sign in. This attempt was not checked. Try again in ${waitS} s.`,
     )
   }
-  /** Sets the cookie and redirects, or shows the login page with the error if `cookie` is `undefined`. */
-  const enter = (request: Request, response: Response, cookie: string | undefined, error: string): void => {
+  /** Sets the cookie and redirects, or shows the login page with an error if `cookie` is `undefined`. */
+  const enter = (request: Request, response: Response, cookie: string | undefined): void => {
     const to = ownPath(queryOf(request).get('to'))
     if (cookie === undefined) {
       limit.failed(clientOf(request))
-      response.status(401).send(renderLogin(to, error))
-      return
-    }
-    response.cookie(COOKIE, cookie, { ...cookieRules, secure: request.secure }).redirect(303, to)
+      response.status(401).send(renderLogin(to, NO_OPERATOR))
+    } else response.cookie(COOKIE, cookie, { ...cookieRules, secure: request.secure }).redirect(303, to)
   }
   return {
     whoIs: (request: Request): SignedIn | undefined => known.get(request),
@@ -198,18 +188,11 @@ function createAccess(
       })
       app.post('/login', express.urlencoded({ extended: false, limit: '4kb' }), (request, response) => {
         expectAttempt(request, response)
-        const cookie = sessions.enter(formOf(request).get('token')?.trim() ?? '')
-        enter(
-          request,
-          response,
-          cookie,
-          'No operator has this token. You are not signed in. Check the token and try again.',
-        )
+        enter(request, response, sessions.enter(formOf(request).get('token')?.trim() ?? ''))
       })
       app.get('/enter', (request, response) => {
         expectAttempt(request, response)
-        const cookie = sessions.enterByLink(queryOf(request).get('link') ?? '')
-        enter(request, response, cookie, USED_LINK)
+        enter(request, response, sessions.enterByLink(queryOf(request).get('link') ?? ''))
       })
     },
     expectSignedIn: (request: Request, response: Response, next: NextFunction): void => {
@@ -223,16 +206,16 @@ function createAccess(
         throw new AdapterError('ADP_TOKEN', NO_TOKEN)
       } else response.redirect(303, `/login?to=${encodeURIComponent(ownPath(request.originalUrl))}`)
     },
-    signOut: (signedIn: SignedIn, response: Response): void => {
-      sessions.end(signedIn)
+    signOut: (request: Request, response: Response): void => {
+      sessions.end(known.get(request)?.id ?? '')
       response.clearCookie(COOKIE, cookieRules).redirect(303, '/login')
     },
   }
 }
 
 const cookieRules = { httpOnly: true, sameSite: 'strict', path: '/' } as const
-const USED_LINK =
-  'This link was used already or has expired. You are not signed in. Restart the console to get another link.'
+const NO_OPERATOR =
+  'No operator has this token, or the link was used already or has expired. You are not signed in. Check the token, or restart the console to get another link.'
 const NO_TOKEN =
   'The request has no valid login. Nothing was done. Sign in, or send the token of an operator: Authorization: Bearer <token>.'
 
@@ -245,53 +228,34 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
     const { actor } = signedIn
     const params = request.params as Readonly<Record<string, string>>
     const own = await readForm(request)
-    return { signedIn, actor, scope: scopeOf(actor), params, query: queryOf(request), ...own }
+    return { signedIn, actor, scope: actor.partners ?? 'all', params, query: queryOf(request), ...own }
   }
-  const expectOwnForm = ({ signedIn, form }: Visit): void => {
-    if (signedIn.csrf === '' || isOwnForm(signedIn, form.get('csrf'))) return
-    throw forbidden(
-      'This form does not belong to your session. Nothing was done. Open the page again and repeat the action.',
-    )
-  }
-  const send = (
-    request: Request,
-    response: Response,
-    { signedIn }: Visit,
-    shown: Shown,
-    isLive = false,
-  ): void => {
+  const send = (request: Request, response: Response, { signedIn }: Visit, shown: Shown): void => {
     if (wantsJson(request)) response.json(shown.json)
     else if (shown.document !== undefined) {
       const { html, policy } = shown.document
       response.set('Content-Security-Policy', `${policy}; frame-ancestors 'none'`).send(html)
     } else {
-      const result = results.get(signedIn.csrf)
-      results.delete(signedIn.csrf)
+      const result = results.get(signedIn.id)
+      results.delete(signedIn.id)
       const hasSandbox = ports.sandbox !== undefined
-      response.send(renderPage(shown, { signedIn, path: request.path, hasSandbox, isLive, result }))
+      response.send(renderPage(shown, { signedIn, path: request.path, hasSandbox, result }))
     }
   }
-  app.post('/logout', async (request, response) => {
-    const visit = await visitOf(request)
-    expectOwnForm(visit)
-    access.signOut(visit.signedIn, response)
-  })
-  for (const { path, isLive, show, act } of pages) {
+  app.post('/logout', (request, response) => access.signOut(request, response))
+  for (const { path, show, act } of pages) {
     app.get(path, async (request, response) => {
       const visit = await visitOf(request)
-      send(request, response, visit, await show(visit, ports), isLive)
+      send(request, response, visit, await show(visit, ports))
     })
     if (act === undefined) continue
     app.post(path, async (request, response) => {
       const visit = await visitOf(request)
-      expectOwnForm(visit)
       const done = await act(visit, ports)
       if ('body' in done) send(request, response, visit, done)
       else if (wantsJson(request)) response.status(done.isDone ? 200 : 409).json(done.json)
       else {
-        const { csrf } = visit.signedIn
-        // A program that sends a token with each request does not request a next page.
-        if (done.text !== '' && csrf !== '') results.set(csrf, done)
+        if (done.text !== '') results.set(visit.signedIn.id, done)
         response.redirect(303, done.to)
       }
     })
@@ -300,8 +264,9 @@ function addPages(app: Express, access: Access, ports: ConsolePorts): void {
 
 /** Returns the fields of a form and its file. Throws `ADP_BODY` if the upload cannot be read. */
 async function readForm(request: Request): Promise<Pick<Visit, 'form' | 'file'>> {
-  if (!Buffer.isBuffer(request.body)) return { form: formOf(request), file: undefined }
-  const upload = await readUpload(request.body, request.get('content-type') ?? '')
+  const body: unknown = request.body
+  if (!Buffer.isBuffer(body)) return { form: formOf(request), file: undefined }
+  const upload = await readUpload(body, request.get('content-type') ?? '')
   const fields = [...upload].filter((pair): pair is [string, string] => typeof pair[1] === 'string')
   // A browser sends a file without a name if none was chosen.
   const file = [...upload.values()].find((one) => typeof one !== 'string' && one.name !== '')
@@ -323,10 +288,11 @@ async function readUpload(body: Buffer, type: string): Promise<FormData> {
   return upload
 }
 
-const UNREADABLE = 'The form cannot be read. Nothing was done. Repeat the action.'
+const UNREADABLE =
+  'The form is too large or cannot be read. Nothing was done. Repeat the action, or check a large batch with markbridge check <file>.'
 
-function formOf({ body }: Request): URLSearchParams {
-  const fields: object = typeof body === 'object' && body !== null ? body : {}
+function formOf({ body }: { readonly body: unknown }): URLSearchParams {
+  const fields = typeof body === 'object' && body !== null ? body : {}
   const pairs = Object.entries(fields).flatMap(([name, value]: [string, unknown]) =>
     [value].flat().map((one) => [name, typeof one === 'string' ? one : JSON.stringify(one)]),
   )
@@ -350,19 +316,13 @@ function ownPath(wanted: string | null): string {
 /** Converts an error of a request. The messages of Express and its parsers, whose errors have a status, are hidden. */
 function toKnownError(error: unknown): AdapterError {
   if (error instanceof AdapterError && error.code !== 'ADP_INTERNAL') return error
-  const status = error instanceof Error && 'status' in error ? error.status : undefined
-  if (status === 413)
-    return new AdapterError(
-      'ADP_TOO_LARGE',
-      'The form is too large. Nothing was done. Check a large batch on the command line: markbridge check <file>.',
-    )
-  if (typeof status === 'number' && status < 500) return new AdapterError('ADP_BODY', UNREADABLE)
-  return new AdapterError(
-    'ADP_INTERNAL',
-    'The request failed because of a fault in the console. Find the cause in the log.',
-    { cause: error },
-  )
+  const status = error instanceof Error && 'status' in error ? error.status : 500
+  if (status === 413) return new AdapterError('ADP_TOO_LARGE', UNREADABLE)
+  if (Number(status) < 500) return new AdapterError('ADP_BODY', UNREADABLE)
+  return new AdapterError('ADP_INTERNAL', FAULT, { cause: error })
 }
+
+const FAULT = 'The request failed because of a fault in the console. Find the cause in the log.'
 
 /** Returns the status of an error. A person who filled in a form wrongly did not cause a failure of the server. */
 const statusOf = ({ code, status }: AdapterError): number =>

@@ -199,5 +199,4 @@ test('the console shows live comparison to people who may see the partner, and r
   })
   expect(await ask('zoe', '/comparison')).toMatchObject({ live: [found('zenith')], runs: [] })
   expect(await ask('zoe', '/comparison/live:zenith')).toMatchObject({ partner: 'zenith', outcome: 'differs' })
-  expect(await ask('zoe', '/partners/zenith')).toMatchObject({ trend })
 })

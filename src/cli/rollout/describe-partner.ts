@@ -20,7 +20,6 @@ export async function describePartner(
     document: { ...document, advice: { verdict, missing } },
     ...{ next: to, conditions, guard, guardAlarm },
     trailFault: found?.trail.broken && describeFault(found.trail.broken),
-    trend: toTrend((await found?.store.evidence.counts(view.partner)) ?? []),
     advice,
   }
 }

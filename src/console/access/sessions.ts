@@ -1,18 +1,15 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 
 import type { Actor, ListedOperator } from '../../rollout/operators.ts'
 import { findOperator, toActor, toSystemActor } from '../../rollout/operators.ts'
 
 export interface SignedIn {
   readonly actor: Actor
-  /** The CSRF token, which every form contains and every change must send back. Empty if the request has the token of an operator. */
-  readonly csrf: string
-  /** The session of a browser, or `undefined` if each request carries a token or the name from a proxy. */
-  readonly session: Session | undefined
+  /** The key of the session, or the name of the person if each request carries a token or the name from a proxy. */
+  readonly id: string
 }
 
 interface Session {
-  readonly key: string
   readonly name: string
   /** The hash of the token of the operator, or `undefined` for a session from a link. The session ends when the token is replaced. */
   readonly tokenSha256: string | undefined
@@ -38,8 +35,6 @@ export function createSessions(
 ) {
   const sessions = new Map<string, Session>()
   const links = new Map<string, number>()
-  const secret = randomBytes(32)
-  const csrfOf = (of: string): string => createHmac('sha256', secret).update(of).digest('base64url')
 
   /** Returns the person with this name, or `undefined` if the configuration no longer has the person or has another token. */
   const actorOf = (name: string, tokenSha256?: string): Actor | undefined => {
@@ -53,10 +48,9 @@ export function createSessions(
   }
   const open = (name: string, tokenSha256: string | undefined): string => {
     const token = newToken()
-    const key = keyOf(token)
     const [oldest] = sessions.keys()
     if (sessions.size >= MAX_SESSIONS && oldest !== undefined) sessions.delete(oldest)
-    sessions.set(key, { key, name, tokenSha256, untilMs: nowMs() + SESSION_MS })
+    sessions.set(keyOf(token), { name, tokenSha256, untilMs: nowMs() + SESSION_MS })
     return token
   }
   return {
@@ -81,34 +75,21 @@ export function createSessions(
       return isValid ? open(toSystemActor(systemUser).name, undefined) : undefined
     },
     find: (cookie: string): SignedIn | undefined => {
-      const session = sessions.get(keyOf(cookie))
-      if (session === undefined) return undefined
-      const actor = session.untilMs > nowMs() ? actorOf(session.name, session.tokenSha256) : undefined
-      if (actor !== undefined) return { actor, csrf: csrfOf(`session ${session.key}`), session }
-      sessions.delete(session.key)
-      return undefined
+      const id = keyOf(cookie)
+      const { name = '', tokenSha256, untilMs = 0 } = sessions.get(id) ?? {}
+      const actor = untilMs > nowMs() ? actorOf(name, tokenSha256) : undefined
+      if (actor === undefined) sessions.delete(id)
+      return actor && { actor, id }
     },
     findNamed: (name: string): SignedIn | undefined => {
       const actor = operators().length === 0 ? undefined : actorOf(name)
-      return actor && { actor, csrf: csrfOf(`named ${name}`), session: undefined }
+      return actor && { actor, id: name }
     },
-    /**
-     * Returns the operator with this token, or `undefined` if no operator has the token. A request with a token needs no CSRF token,
-     * because no browser sends the token of an operator by itself.
-     */
+    /** Returns the operator with this token, or `undefined` if no operator has the token. */
     findByToken: (token: string): SignedIn | undefined => {
       const operator = findOperator(operators(), token)
-      return operator && { actor: toActor(operator), csrf: '', session: undefined }
+      return operator && { actor: toActor(operator), id: operator.name }
     },
-    end: ({ session }: SignedIn): void => {
-      if (session !== undefined) sessions.delete(session.key)
-    },
+    end: (id: string): void => void sessions.delete(id),
   }
-}
-
-/** Returns true if a CSRF token belongs to the forms of this person. */
-export function isOwnForm({ csrf }: SignedIn, given: unknown): boolean {
-  if (typeof given !== 'string') return false
-  const [own, other] = [Buffer.from(csrf), Buffer.from(given)]
-  return csrf !== '' && own.byteLength === other.byteLength && timingSafeEqual(own, other)
 }

@@ -17,8 +17,6 @@ export interface Visit {
   readonly file: Buffer | undefined
 }
 
-export const scopeOf = ({ partners }: Actor): Scope => partners ?? 'all'
-
 /** Returns the partner in the path. Throws `ADP_NOT_FOUND` for a partner that does not exist or that the person may not see. */
 export function visiblePartner({ actor, params }: Visit): string {
   const { partner = '' } = params

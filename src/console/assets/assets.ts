@@ -20,19 +20,23 @@ try {
   Object.defineProperty(navigator, 'language', { value: 'en' })
 }
 
-// Adds the local time to the times of a section if the zone of the browser is not UTC.
+// The time in the zone of the browser, or an empty text if the zone is UTC.
+function local(at) {
+  if (at.getTimezoneOffset() === 0) return ''
+  const day = at.getDate() === at.getUTCDate() ? {} : { day: 'numeric', month: 'short' }
+  return ' ' + at.toLocaleString(navigator.language, { ...day, hour: '2-digit', minute: '2-digit', timeZoneName: 'short' })
+}
+
+// Adds the local time to the times of a section.
 function localize(root) {
   for (const time of root.querySelectorAll('time')) {
-    const at = new Date(time.dateTime)
-    if (at.getTimezoneOffset() === 0) continue
-    const day = at.getDate() === at.getUTCDate() ? {} : { day: 'numeric', month: 'short' }
-    const local = document.createElement('small')
-    local.textContent = at.toLocaleString(navigator.language, { ...day, hour: '2-digit', minute: '2-digit', timeZoneName: 'short' })
-    time.append(' ', local)
+    const small = document.createElement('small')
+    small.textContent = local(new Date(time.dateTime))
+    time.append(small)
   }
 }
 
-const zoned = (at) => at.toISOString().slice(0, 16).replace('T', ' ') + ' UTC' + (at.getTimezoneOffset() === 0 ? '' : ' · ' + at.toLocaleTimeString(navigator.language, { hour: '2-digit', minute: '2-digit', timeZoneName: 'short' }))
+const moment = (at) => at.toISOString().slice(0, 16).replace('T', ' ') + ' UTC' + local(at)
 
 // Draws the charts of a section with the same time axis and one cursor. The legend shows the values at the cursor, or the totals.
 async function draw(root) {
@@ -58,7 +62,7 @@ async function draw(root) {
     }
     const point = ({ cursor: { idx } }) => {
       values.forEach((one, line) => { one.textContent = idx == null ? totals[line] : series[line].values[idx].toLocaleString('en') })
-      at.textContent = idx == null ? 'In total' : zoned(new Date(fromMs + idx * stepMs))
+      at.textContent = idx == null ? 'In total' : moment(new Date(fromMs + idx * stepMs))
     }
     figure.plot = new uplot({
       ...size(),
@@ -75,7 +79,7 @@ async function draw(root) {
 }
 
 // A section with a form is not replaced, since the operator may have typed into it.
-const sections = (root) => [...root.querySelectorAll('main[data-live] section')].filter((one) => one.querySelector('form') === null)
+const sections = (root) => [...root.querySelectorAll('section')].filter((one) => one.querySelector('form') === null)
 const nameOf = (section) => section.firstElementChild.textContent
 const sent = new Map(sections(document).map((one) => [nameOf(one), one.outerHTML]))
 
@@ -123,6 +127,7 @@ h2{font-size:1.2rem;line-height:1.3}
 code,pre,.mono{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:.86em}
 code{background:var(--code);border-radius:4px;padding:.1em .3em;overflow-wrap:anywhere}
 pre{margin:0;white-space:pre-wrap;background:var(--code);border-radius:8px;padding:.9rem;line-height:1.45}
+pre+pre{margin-top:.5rem}
 .hidden{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
 header{display:flex;flex-wrap:wrap;align-items:center;gap:.25rem 1.5rem;padding:.6rem 1.5rem;border-bottom:1px solid var(--line);background:var(--panel)}
 .brand{font-weight:700;color:var(--fg);text-decoration:none}
@@ -134,7 +139,6 @@ nav a[aria-current]{background:var(--link);color:var(--on)}
 .skip{position:absolute;left:-99rem}.skip:focus{left:1rem;top:.5rem;background:var(--bg);padding:.4rem .8rem;z-index:1}
 main{max-width:100rem;margin:0 auto;padding:1.5rem 1.5rem 4rem;display:grid;gap:1.5rem;grid-template-columns:minmax(0,1fr);overflow-wrap:anywhere}
 section{display:grid;gap:.75rem;grid-template-columns:minmax(0,1fr);align-content:start}
-.stack{display:grid;align-content:start;gap:1.5rem;grid-template-columns:minmax(0,1fr)}
 .columns{display:grid;gap:1.5rem 2.5rem;grid-template-columns:repeat(auto-fit,minmax(min(100%,34rem),1fr))}
 .soft,.empty,dt,figcaption,caption{color:var(--soft)}
 .empty{padding:.25rem 0}
@@ -142,7 +146,7 @@ section{display:grid;gap:.75rem;grid-template-columns:minmax(0,1fr);align-conten
 .notice:is(.good,.bad,.note){color:var(--fg)}
 .notice.good{border-color:var(--good);background:var(--goodbg)}.notice.bad{border-color:var(--bad);background:var(--badbg)}.notice.note{border-color:var(--note);background:var(--notebg)}
 .what{font-weight:600}.good>.what{color:var(--good)}.bad>.what{color:var(--bad)}.note>.what{color:var(--note)}
-.alarms{display:grid;gap:.5rem}.alarms:empty{display:none}.alarms li:first-child .what{font-size:1.25rem;line-height:1.3}
+.alarms{display:grid;gap:.5rem}.alarms li:first-child .what{font-size:1.25rem;line-height:1.3}
 .good{color:var(--good)}.bad{color:var(--bad)}.note{color:var(--note)}.plain{color:var(--soft)}
 .badge{display:inline-block;border:1px solid;border-radius:1rem;padding:0 .6rem;font-size:.86rem;white-space:nowrap}
 .facts{display:flex;flex-wrap:wrap;gap:.75rem 2.25rem}
@@ -182,29 +186,27 @@ details[open]>summary{margin-bottom:.5rem}
 .way li{padding:.25rem .9rem;border:1px solid var(--line);border-radius:1rem;color:var(--soft)}
 .way [aria-current]{background:var(--link);border-color:var(--link);color:var(--on);font-weight:600}
 .way .done{border-color:var(--good);color:var(--good)}.way .next{border-style:dashed;border-color:var(--link)}
-.trend{display:inline-flex;flex-wrap:wrap;gap:.25rem .75rem;align-items:center}.trend svg{height:1.5rem;fill:var(--refused)}
 mark{background:var(--note);color:var(--bg);border-radius:3px}
-.list{list-style:disc;padding-left:1.2rem;display:grid;gap:.25rem}
 .act{display:grid;gap:.75rem;justify-items:start;padding:1rem;border:1px solid var(--line);border-radius:8px;background:var(--panel)}
 .field{display:grid;gap:.2rem;width:100%;max-width:36rem}
 .act>.rows{justify-self:stretch}
 .field:only-child,.field:has(textarea){grid-column:1/-1}.field:has(textarea){max-width:none}
 .fields{display:grid;align-items:end;gap:.75rem 1.5rem;grid-template-columns:repeat(auto-fill,minmax(min(100%,17rem),1fr));width:100%}
 .json{background:none;padding:0;display:inline-block}
-.badges{display:flex;flex-wrap:wrap;gap:.3rem}
+.badge+.badge{margin-left:.3rem}
 .row{display:flex;flex-wrap:wrap;gap:.75rem;align-items:center}
-.check{display:flex;gap:.5rem;align-items:center}
+.row input{width:auto}
+.field:has([type=checkbox]){display:flex;flex-direction:row-reverse;justify-content:start;gap:.5rem}
 input,select,textarea,button{font:inherit;color:inherit}
-input:not([type=checkbox]):not([type=radio]),select,textarea{background:var(--bg);border:1px solid var(--soft);border-radius:6px;padding:.4rem .6rem;min-width:0;width:100%}
+input:not([type=checkbox]),select,textarea{background:var(--bg);border:1px solid var(--soft);border-radius:6px;padding:.4rem .6rem;min-width:0;width:100%}
 input[type=number]{max-width:9rem}
-input[type=checkbox],input[type=radio]{width:1.1rem;height:1.1rem;accent-color:var(--link);margin:0}
-button,.button{background:var(--link);color:var(--on);border:1px solid var(--link);border-radius:6px;padding:.45rem 1rem;cursor:pointer;text-decoration:none;display:inline-block}
+input[type=checkbox]{width:1.1rem;height:1.1rem;accent-color:var(--link);margin:0}
+button{background:var(--link);color:var(--on);border:1px solid var(--link);border-radius:6px;padding:.45rem 1rem;cursor:pointer}
 button:disabled{opacity:.6;cursor:default}
 button.large{font-size:1.15rem;padding:.7rem 1.6rem}
 button.danger{background:var(--bad);border-color:var(--bad)}
 button.quiet{background:none;color:var(--link);border-color:var(--line);padding:.25rem .7rem}
 @media (max-width:40rem){header{padding:.6rem 1rem}main{padding:1rem 1rem 3rem}.who{margin-left:0;width:100%;justify-content:space-between}}
-@media (prefers-reduced-motion:no-preference){.skip{transition:none}}
 `
 
 const packages = createRequire(import.meta.url)

@@ -2,7 +2,7 @@ import { readAdviceNote } from '../../rollout/advice-note.ts'
 import { sees } from '../../rollout/operators.ts'
 import { type EntryDocument, formatSettingShort } from '../../rollout/partner-document.ts'
 import type { Page } from './page.ts'
-import { Badge, Section, table, Time } from './parts.tsx'
+import { Section, table, Time } from './parts.tsx'
 
 const ENTRIES = 500
 
@@ -28,11 +28,6 @@ export const audit: Page = {
   },
 }
 
-function Advice({ of }: { readonly of: string }) {
-  const { verdict, isDespite } = readAdviceNote(of)
-  return verdict === undefined ? <>–</> : <Badge tone={isDespite ? 'note' : 'good'}>{verdict}</Badge>
-}
-
 export const auditTable = table<EntryDocument>('Audit trail', 'The audit trail has no entry.', [
   ['Entry', ({ entry }) => String(entry)],
   ['Time', ({ at }) => <Time at={at} />],
@@ -41,6 +36,6 @@ export const auditTable = table<EntryDocument>('Audit trail', 'The audit trail h
   ['Action', ({ action }) => action],
   ['From', ({ from }) => from && formatSettingShort(from)],
   ['To', ({ to }) => to && formatSettingShort(to)],
-  ['Advice', ({ reason }) => <Advice of={reason} />],
+  ['Advice', ({ reason }) => readAdviceNote(reason).verdict],
   ['Reason', ({ reason }) => readAdviceNote(reason).reason],
 ])

@@ -1,15 +1,14 @@
 import { formatCount } from '../../compare/report/format.ts'
 import { notFound, numberOf } from '../access/visit.ts'
-import type { BatchDetails, Step, StepKind } from '../data/port.ts'
+import type { Step, StepKind } from '../data/port.ts'
 import type { Page } from './page.ts'
 import { Facts, Id, Pager, PartnerLink, Section, table, Tabs, Time } from './parts.tsx'
-import { countsOf, isState, Outcomes, recordColumns } from './records.tsx'
+import { countsOf, isState, tableOfRecords } from './records.tsx'
 
 const PAGE = 100
 
 export const batch: Page = {
   path: '/batches/:batch',
-  isLive: true,
   show: async (visit, { data }) => {
     const number = numberOf(visit, 'batch')
     const { query, scope } = visit
@@ -27,7 +26,18 @@ export const batch: Page = {
       body: (
         <>
           <Section title="Outcome">
-            <BatchFacts details={details} />
+            <Facts
+              of={[
+                ['Partner', <PartnerLink id={details.partner} />],
+                ['Received', <Time at={details.receivedMs} />],
+                ['Served by', details.servedBy.toUpperCase()],
+                ['Reply', details.answered ? 'sent completely' : 'not sent completely'],
+                ['Request', details.hasRequest ? 'stored' : 'not stored'],
+                ['Instance', String(details.instance)],
+                ['Dead letters', details.deadLetters],
+                ['Batch id of the client', <Id of={details.boundary} />],
+              ]}
+            />
           </Section>
           <Section title="Exceptional steps">{timeline(details.timeline)}</Section>
           <Section title="Records">
@@ -41,43 +51,7 @@ export const batch: Page = {
   },
 }
 
-const { part, contentId, state: stateColumn, cause, act } = recordColumns
-const recordTable = table('Records', 'No record is in this state.', [
-  part,
-  contentId,
-  stateColumn,
-  cause,
-  act,
-])
-
-function BatchFacts({ details }: { readonly details: BatchDetails }) {
-  const { unreadable } = details
-  return (
-    <>
-      <Outcomes batch={details} />
-      <Facts
-        of={[
-          ['Partner', <PartnerLink id={details.partner} />],
-          ['Received', <Time at={details.receivedMs} />],
-          ['Served by', details.servedBy.toUpperCase()],
-          ['Reply', details.answered ? 'sent completely' : 'not sent completely'],
-          ['Request', details.hasRequest ? 'stored' : 'not stored'],
-          ['Instance', String(details.instance)],
-          ['Dead letters', details.deadLetters],
-          ['Batch id of the client', <Id of={details.boundary} />],
-          ['Not found by learner, event or Content-ID', unreadable ? unreadableTexts[unreadable] : false],
-        ]}
-      />
-    </>
-  )
-}
-
-const unreadableTexts = {
-  onV2: 'V2 served the batch, and its request is not stored',
-  gone: 'the retention period of its request was over',
-  key: 'the key of its request is missing',
-  damaged: 'its request cannot be read',
-} as const
+const recordTable = tableOfRecords('part', 'contentId', 'state', 'cause', 'act')
 
 export const stepTexts: Readonly<Record<StepKind, string>> = {
   replayed: 'resent by the client and answered from the journal',

@@ -3,36 +3,29 @@ import { paramsOf, usageError, type Visit } from '../access/visit.ts'
 import type { BatchRow, ConsoleData, HashedKind, Search } from '../data/port.ts'
 import type { Page } from './page.ts'
 import { Form, Id, Pager, Section, table, Tabs, Time } from './parts.tsx'
-import { BatchLink, isState, Outcomes, recordColumns, states } from './records.tsx'
+import { BatchLink, isState, outcomesOf, states, tableOfRecords } from './records.tsx'
 
 /** The search for batches and records. The typed id of a learner, an event or a mark is hashed before it becomes part of an address. */
 export const batches: Page = {
   path: '/batches',
-  isLive: true,
   show: async (visit, { data }) => {
     const { query, scope } = visit
     const search = searchOf(visit)
     const found = await data.search(search, scope)
     const { state } = search
     const rest = Object.fromEntries([...query].filter(([name]) => name !== 'after' && name !== 'state'))
-    const named = labelled.filter((name) => query.has(name))
+    const named = labelled
+      .filter((name) => query.has(name))
+      .map((name) => `${labels[name]} ${query.get(name)}`)
     const tabs = recordStates.map((one) => [one, states[one][0]] as const)
     return {
       title: 'Batches',
       json: { search, ...found },
       body: (
         <>
-          <Form visit={visit} id="search" label="Search" fields={[searchField]} beside={allBatches} />
+          <Form id="search" label="Search" fields={[searchField]} />
           <Section title="Found">
-            {named.length > 0 && (
-              <p class="soft">
-                Found by{' '}
-                {named
-                  .map((name) => `${labels[name]} ${isHashed(name) ? '(by its hash)' : query.get(name)}`)
-                  .join(' and ')}
-                .
-              </p>
-            )}
+            {named.length > 0 && <p class="soft">Found by {named.join(' and ')}.</p>}
             <Tabs
               label="State"
               name="state"
@@ -56,27 +49,19 @@ export const batches: Page = {
       if (isFound) return { isDone: true, text: '', to, json: { to } }
     }
     const text =
-      'Nothing was found. No batch or record has this text as its number, Content-ID, learner, event, external id, batch id, partner or day. A batch can be found a few seconds after its receipt.'
+      'No batch or record was found with this text. A batch can be found a few seconds after its receipt.'
     return { isDone: false, text, to: '/batches', json: { to: null } }
   },
 }
 
-const searchField = {
-  ...{
-    name: 'text',
-    label: 'Number, Content-ID, learner, event, external id, batch id, partner or day',
-    type: 'search',
-  },
-  more: { required: true },
-}
-
-const allBatches = <a href="/batches">All batches</a>
+const searchLabel = 'Number, Content-ID, learner, event, external id, batch id, partner or day'
+const searchField = { name: 'text', label: searchLabel, type: 'search', more: { required: true } }
 
 /** The parameters of the page, and their names for people. Only the hashes of the first three are searched. */
 const labels = {
-  learner: 'learner',
-  event: 'event',
-  mark: 'external id',
+  learner: 'the hash of the learner',
+  event: 'the hash of the event',
+  mark: 'the hash of the external id',
   batch: 'number',
   contentId: 'Content-ID',
   boundary: 'batch id',
@@ -85,7 +70,6 @@ const labels = {
   until: 'receipt before',
 } as const
 const hashedNames = ['learner', 'event', 'mark'] as const satisfies readonly HashedKind[]
-const isHashed = (name: string): name is HashedKind => hashedNames.some((one) => one === name)
 const labelled = Object.keys(labels) as (keyof typeof labels)[]
 const names = [...labelled, 'state', 'after'] as const
 
@@ -141,13 +125,12 @@ function hashIn(text: string | undefined): string | undefined {
   )
 }
 
-/** Reads a time as UTC unless it has a time zone. */
+/** Reads a day, which begins at 0:00 UTC, or a time with its zone. */
 function timeIn(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  const ms = Date.parse(/(?:Z|[+-]\d\d:\d\d)$/.test(text) || text.length <= 10 ? text : `${text}Z`)
+  const ms = text === undefined ? undefined : Date.parse(text)
   if (!Number.isNaN(ms)) return ms
   throw usageError(
-    'The time is not valid. Nothing was searched. Write the time in the form 2026-11-26T08:30.',
+    'The time is not valid. Nothing was searched. Write the time in the form 2026-11-26 or 2026-11-26T08:30Z.',
   )
 }
 
@@ -157,11 +140,17 @@ const foundBatches = table<BatchRow>('Batches, newest first', 'No batch was foun
   ['Partner', ({ partner }) => partner],
   ['Served by', ({ servedBy }) => servedBy.toUpperCase()],
   ['Records', ({ records }) => records],
-  ['Outcomes', (batch) => <Outcomes batch={batch} />],
+  ['Outcomes', outcomesOf],
   ['Batch id of the client', ({ boundary }) => <Id of={boundary} />],
 ])
 
-const { part, batch, partner, contentId, received, state, cause, act } = recordColumns
-const foundRecords = table('Records, newest first', 'No record was found.', [
-  ...[part, batch, partner, contentId, received, state, cause, act],
-])
+const foundRecords = tableOfRecords(
+  'part',
+  'batch',
+  'partner',
+  'contentId',
+  'received',
+  'state',
+  'cause',
+  'act',
+)

@@ -65,11 +65,6 @@ function unitOf(stepMs: number): string {
   return stepMs === 60_000 ? 'each minute' : `each ${stepMs / 60_000} minutes`
 }
 
-interface Point {
-  readonly ms: number
-  readonly values: readonly number[]
-}
-
 const MAX_ROWS = 100
 /** Lines also differ in their dashes, for people who cannot tell the colours apart. */
 const dashes = [undefined, [8, 4], [6, 2, 2, 2], [2, 3], [12, 4, 2, 4], [4, 4]]
@@ -89,15 +84,13 @@ function Chart({ title, traffic: { fromMs, stepMs, points }, lines, series }: Ch
     )
     return { label, color, dash: dashes[at], values, sum: values.reduce((sum, value) => sum + value, 0) }
   })
-  const rows = Array.from({ length: points }, (_, at): Point => {
-    return { ms: fromMs + at * stepMs, values: drawn.map(({ values }) => values[at] ?? 0) }
-  })
-  const columns = lines.map(([label], at): Column<Point> => [label, ({ values }) => values[at]])
-  const figures = table(title, 'There are no figures in this time range.', [
-    ['From', ({ ms }: Point) => <Time at={ms} />],
-    ...columns,
+  const figures = table<number>(title, 'There are no figures in this time range.', [
+    ['From', (point) => <Time at={fromMs + point * stepMs} />],
+    ...drawn.map(({ label, values }): Column<number> => [label, (point) => values[point]]),
   ])
-  const shown = rows.filter(({ values }) => values.some((value) => value !== 0))
+  const shown = Array.from({ length: points }, (_, point) => point).filter((point) =>
+    drawn.some(({ values }) => values[point] !== 0),
+  )
   return (
     <figure class="chart" data-chart={JSON.stringify({ fromMs, stepMs, points, series: drawn })}>
       <figcaption>{title}</figcaption>

@@ -2,7 +2,7 @@ import { formatCount, formatLongDay, formatShare } from '../../compare/report/fo
 import { reportPolicy } from '../../compare/report/html/page.ts'
 import { createReport, type Report } from '../../compare/report/report.ts'
 import { writeReport } from '../../compare/report/write-report.ts'
-import { type RunDocument, type RunOutcome } from '../../compare/run-document.ts'
+import { type RunDocument } from '../../compare/run-document.ts'
 import { isRunId, type ListedRun } from '../../compare/run/read-runs.ts'
 import { verdictTexts } from '../../compare/verdict.ts'
 import { sees } from '../../rollout/operators.ts'
@@ -10,7 +10,7 @@ import { notFound, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, LiveResult } from '../ports.ts'
 import type { Page } from './page.ts'
 import { VerdictBadge } from './partners.tsx'
-import { Badge, Facts, Notice, Section, table, Time, Trend } from './parts.tsx'
+import { Badge, Facts, formatTrend, Notice, PartnerLink, Section, table, Time } from './parts.tsx'
 
 /** Counts are rounded as in reports, since a small count may identify a child. */
 const ROUNDED = { exact: false }
@@ -20,7 +20,6 @@ const [LISTED, SHOWN, EXPLAINED] = [5, 20, 500]
 
 export const comparison: Page = {
   path: '/comparison',
-  isLive: true,
   show: async ({ actor }, { comparison: desk }) => {
     const live = (await desk.live()).filter(({ partner }) => sees(actor, partner))
     // A run has no partner, so people who are limited to some partners do not see runs.
@@ -64,10 +63,6 @@ const linkOf = (run: string): string => `/comparison/${encodeURIComponent(run)}`
 
 const outcomeTones = { ready: 'good', differs: 'bad', inconclusive: 'note' } as const
 
-const Outcome = ({ outcome }: { readonly outcome: RunOutcome }) => (
-  <Badge tone={outcomeTones[outcome]}>{outcome}</Badge>
-)
-
 const coverageOf = ({ compared, offered }: Pick<RunDocument, 'compared' | 'offered'>) =>
   formatShare(compared, offered)
 
@@ -85,17 +80,14 @@ const liveTable = table<LiveResult & { readonly report: Report }>(
       'Advice on the next step',
       ({ verdict }) => (verdict ? <VerdictBadge verdict={verdict} /> : 'last stage'),
     ],
-    ['Gravest difference', ({ report: { classes } }) => classes.map(textOf)[0] ?? 'none'],
+    ['Gravest difference', ({ report: { classes } }) => classes[0]?.explanation.title ?? 'none'],
     ['Likely cause', ({ report: { classes } }) => classes[0]?.explanation.cause],
     ['Compared', ({ report: { run: shown } }) => shown.compared],
     ['Coverage', ({ report: { run: shown } }) => coverageOf(shown)],
     ['Last', ({ document }) => <Time at={document.endedAt} />],
-    ['Trend', ({ trend }) => <Trend days={trend} />],
+    ['Differing', ({ trend }) => formatTrend(trend)],
   ],
 )
-
-const textOf = ({ count, explanation }: ClassOfDifference): string =>
-  `${formatCount(count)}: ${explanation.title}`
 
 const runTable = table<ListedRun>('Runs, newest first', NO_RUN, [
   ['Run', ({ run: id, summary }) => (summary && isRunId(id) ? <a href={linkOf(id)}>{id}</a> : id)],
@@ -103,7 +95,8 @@ const runTable = table<ListedRun>('Runs, newest first', NO_RUN, [
   ['Days', ({ summary }) => summary && daysOf(summary)],
   [
     'Outcome',
-    ({ summary, fault }) => (summary ? <Outcome outcome={summary.outcome} /> : `not a run: ${fault}`),
+    ({ summary, fault }) =>
+      summary ? <Badge tone={outcomeTones[summary.outcome]}>{summary.outcome}</Badge> : `not a run: ${fault}`,
   ],
   ['Coverage', ({ summary }) => summary && coverageOf(summary)],
   ['Ended', ({ summary }) => <Time at={summary?.endedAt} />],
@@ -111,7 +104,6 @@ const runTable = table<ListedRun>('Runs, newest first', NO_RUN, [
 
 export const run: Page = {
   path: '/comparison/:run',
-  isLive: true,
   show: async (visit, ports) => {
     const { document, advice, verdict, trend } = await findRun(visit, ports)
     const found = createReport(clip(document, EXPLAINED), { ...ROUNDED, advice })
@@ -127,22 +119,17 @@ export const run: Page = {
             tone={outcomeTones[outcome]}
             what={headline}
             remedy={[...limits, ...(isLive && advice === undefined ? [EARLIER] : [])].join(' ')}
-            link={
-              isLive
-                ? [`/partners/${encodeURIComponent(partner ?? '')}`, 'The conditions of the next step']
-                : undefined
-            }
           />
           <Facts
             of={[
               ['Advice on the next step', verdict ? <VerdictBadge verdict={verdict} /> : false],
-              ['Partner', partner],
+              ['Partner', partner && <PartnerLink id={partner} />],
               ['Records of', daysOf(shown)],
               ['Compared', `${formatCount(shown.compared)} of ${formatCount(shown.offered)}`],
               ['Dropped, because the adapter had no time', shown.dropped],
               ['Skipped, because V2 refused the record or no answer came', shown.skipped],
               [verdictTexts.unknown.label, shown.verdicts.unknown],
-              ['Trend', trend ? <Trend days={trend} /> : false],
+              ['Differing', trend ? formatTrend(trend) : false],
             ]}
           />
           <Section title="What differs, most serious first">

@@ -1,7 +1,8 @@
+import { STATUS_CODES } from 'node:http'
+
 import type { ComponentChildren } from 'preact'
 import { renderToString } from 'preact-render-to-string'
 
-import type { AdapterError } from '../../errors.ts'
 import type { SignedIn } from '../access/sessions.ts'
 import { assetPath } from '../assets/assets.ts'
 import type { Shown } from './page.ts'
@@ -18,8 +19,6 @@ interface Place {
   readonly signedIn?: SignedIn | undefined
   readonly path?: string
   readonly hasSandbox?: boolean
-  /** True if the open page replaces sections that have changed. */
-  readonly isLive?: boolean
   readonly result?: ActionResult | undefined
 }
 
@@ -37,7 +36,7 @@ const places = [
 export const renderPage = ({ title, status, body }: Shown, place: Place): string =>
   render(title, body, place, status)
 
-export function renderError({ status, message }: AdapterError, signedIn: SignedIn | undefined): string {
+export function renderError(status: number, message: string, signedIn: SignedIn | undefined): string {
   const body = (
     <>
       <p>{message}</p>
@@ -46,14 +45,7 @@ export function renderError({ status, message }: AdapterError, signedIn: SignedI
       </p>
     </>
   )
-  return render(titles[status] ?? 'The request failed', body, { signedIn })
-}
-
-const titles: Readonly<Record<number, string>> = {
-  401: 'Sign in first',
-  403: 'Not allowed',
-  404: 'Not found',
-  503: 'Not available',
+  return render(STATUS_CODES[status] ?? 'Error', body, { signedIn })
 }
 
 /** Renders the login page. `to` is the path to open after the login. */
@@ -76,8 +68,11 @@ export function renderLogin(to: string, error?: string): string {
   return render('Sign in', body, { result: error === undefined ? error : { isDone: false, text: error } })
 }
 
-function Header({ signedIn, path = '', hasSandbox = false }: Place & { readonly signedIn: SignedIn }) {
-  const { actor, csrf } = signedIn
+function Header({
+  signedIn: { actor },
+  path = '',
+  hasSandbox = false,
+}: Place & { readonly signedIn: SignedIn }) {
   const shown = places.filter(([href]) => href !== '/sandbox' || (hasSandbox && actor.partners === undefined))
   const isWithin = (href: string): boolean => path === href || (href !== '/' && path.startsWith(`${href}/`))
   return (
@@ -100,7 +95,6 @@ function Header({ signedIn, path = '', hasSandbox = false }: Place & { readonly 
         </ul>
       </nav>
       <form method="post" action="/logout" class="who">
-        <input type="hidden" name="csrf" value={csrf} />
         <span title={actor.partners?.join(', ') ?? 'all partners'}>
           {actor.name} · {actor.role}
         </span>
@@ -111,7 +105,7 @@ function Header({ signedIn, path = '', hasSandbox = false }: Place & { readonly 
 }
 
 function render(title: string, body: ComponentChildren, place: Place, status = title): string {
-  const { signedIn, isLive = false, result } = place
+  const { signedIn, result } = place
   const page = (
     <html lang="en">
       <head>
@@ -126,7 +120,7 @@ function render(title: string, body: ComponentChildren, place: Place, status = t
       </head>
       <body>
         {signedIn && <Header {...place} signedIn={signedIn} />}
-        <main id="main" aria-label={title} tabIndex={-1} data-live={isLive ? '' : undefined}>
+        <main id="main" aria-label={title} tabIndex={-1}>
           <h1>{title}</h1>
           {result && (
             <Notice

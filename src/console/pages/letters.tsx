@@ -1,11 +1,10 @@
 import { formatCounted } from '../../compare/report/format.ts'
 import { describeCause, formatCause } from '../../journal/index.ts'
-import { sees } from '../../rollout/operators.ts'
 import { expectOperator, paramsOf, reasonOf, usageError, type Visit } from '../access/visit.ts'
 import type { ConsoleData, RecordRow, WaitingFilter, WaitingRows } from '../data/port.ts'
 import type { Page } from './page.ts'
-import { type Column, Form, Notice, Pager, reasonField, Section, table, Tabs } from './parts.tsx'
-import { recordColumns, states } from './records.tsx'
+import { Form, Notice, Pager, reasonField, Section, Tabs } from './parts.tsx'
+import { recordKey, states, tableOfRecords } from './records.tsx'
 
 type Kind = WaitingFilter['kind']
 
@@ -63,7 +62,6 @@ const isKind = (text: string): text is Kind => Object.hasOwn(kinds, text)
 
 export const letters: Page = {
   path: '/letters',
-  isLive: true,
   show: async (visit, { data }) => {
     const { query, scope } = visit
     const filter = filterOf(query)
@@ -118,6 +116,12 @@ export const letters: Page = {
   },
 }
 
+const shownColumns = ['part', 'batch', 'partner', 'contentId', 'received', 'state', 'act'] as const
+const [recordTable, choiceTable] = [
+  tableOfRecords(...shownColumns),
+  tableOfRecords(...shownColumns, 'choice'),
+]
+
 const kindTabs = Object.entries(kinds).map(([kind, { title }]) => [kind, title] as const)
 
 interface GroupProps {
@@ -138,7 +142,7 @@ function Group({ visit, filter, group, id, records }: GroupProps) {
   const count = formatCounted(group.records, 'record')
   const query = new URLSearchParams({ kind, reason, ...(partner !== undefined && { partner }) })
   const isOpen = records.length > 0
-  const list = isOpen && listOf(act !== undefined)(records)
+  const list = isOpen && (act === undefined ? recordTable : choiceTable)(records)
   return (
     <Section title={`${count}: ${reason || 'no cause'}`}>
       <Notice
@@ -149,7 +153,7 @@ function Group({ visit, filter, group, id, records }: GroupProps) {
       />
       {act !== undefined && visit.actor.role === 'operator' ? (
         <Form
-          {...{ visit, id, fields: [reasonField], hidden: { group: reason } }}
+          {...{ id, fields: [reasonField], hidden: { group: reason } }}
           label={isOpen ? `${act.label} the selected records` : `${act.label} ${count} of ${reason}`}
           name={isOpen ? undefined : 'all'}
         >
@@ -170,9 +174,9 @@ function filterOf(query: URLSearchParams): WaitingFilter {
 /** The maximum number of records that one action changes. */
 const MAX_CHOSEN = 10_000
 
-/** Returns the selected records, or all of a group. Throws `ADP_USAGE` if none is in the list, or if the person may not see one of them. */
+/** Returns the selected records, or all of a group. Throws `ADP_USAGE` if none is in the list. */
 async function chosenOf(
-  { form, scope, actor }: Visit,
+  { form, scope }: Visit,
   filter: WaitingFilter,
   data: ConsoleData,
 ): Promise<readonly RecordRow[]> {
@@ -186,27 +190,8 @@ async function chosenOf(
     chosen.push(...listed.records.filter((record) => isAll || names.has(recordKey(record))))
     after = isAll ? listed.next : undefined
   } while (after !== undefined && chosen.length < MAX_CHOSEN)
-  if (chosen.length > 0 && chosen.every(({ partner }) => sees(actor, partner))) return chosen
+  if (chosen.length > 0) return chosen
   throw usageError(
     'None of the selected records is in the list. Nothing was done. Select at least one record.',
   )
 }
-
-const recordKey = ({ batch, position }: RecordRow): string => `${batch}.${position}`
-
-const choice: Column<RecordRow> = [
-  'Choose',
-  (record) => (
-    <input
-      type="checkbox"
-      name="record"
-      value={recordKey(record)}
-      aria-label={`Part ${record.position + 1} of batch ${record.batch}`}
-    />
-  ),
-]
-
-const { part, batch, partner, contentId, received, state, act } = recordColumns
-
-const listOf = (isChoice: boolean) =>
-  table('Records', '', [part, batch, partner, contentId, received, state, act, ...(isChoice ? [choice] : [])])

@@ -1,13 +1,12 @@
 import { formatCount, formatCounted } from '../../compare/report/format.ts'
 import { AdapterError } from '../../errors.ts'
-import { recordStates } from '../../journal/index.ts'
 import { sees } from '../../rollout/operators.ts'
 import { type EntryDocument, formatSettingShort } from '../../rollout/partner-document.ts'
-import { type Alarm, checkAlarms, type Checked } from '../alarms.ts'
-import type { Instance, Overview, PartnerBalance, Range } from '../data/port.ts'
+import { checkAlarms, type Checked } from '../alarms.ts'
+import type { Overview, PartnerBalance, Range } from '../data/port.ts'
 import { Charts, markLines, type TrafficEvent } from './charts.tsx'
 import type { Page } from './page.ts'
-import { Badge, Notice, PartnerLink, Section, table, Tabs, Time, type Tone } from './parts.tsx'
+import { Notice, PartnerLink, Section, Tabs } from './parts.tsx'
 
 const ranges = { live: '10 min', hour: '1 h', day: '24 h', week: '7 days' } as const satisfies Record<
   Range,
@@ -21,7 +20,6 @@ const ENTRIES = 200
 
 export const overview: Page = {
   path: '/',
-  isLive: true,
   show: async ({ query, scope, actor }, { data, stages, health }) => {
     const wanted = query.get('range') ?? ''
     const range = isRange(wanted) ? wanted : 'hour'
@@ -45,14 +43,18 @@ export const overview: Page = {
           </Section>
           {found && (
             <>
-              <Section title="Balance">
-                <Balances balances={found.balances} />
-              </Section>
+              {found.balances.length > 0 && (
+                <Section title="Balance">
+                  <p class="soft">Every received record is in exactly one state.</p>
+                  {found.balances.map((balance) => (
+                    <Balance balance={balance} />
+                  ))}
+                </Section>
+              )}
               <Section title="Traffic">
                 <Tabs label="Time" name="range" tabs={Object.entries(ranges)} current={range} />
                 <Charts traffic={found.traffic} events={events} />
               </Section>
-              <Section title="Instances">{instanceTable(found.instances)}</Section>
             </>
           )}
         </>
@@ -91,37 +93,25 @@ function State({ checked: { alarms, unchecked }, balances }: StateProps) {
         <Notice tone="good" what={fine} remedy="Every alarm was checked, and none is on." />
       )}
       <ul class="alarms">
-        {alarms.map((alarm) => (
-          <li data-alarm={alarm.kind}>
-            <AlarmNotice alarm={alarm} />
+        {alarms.map(({ kind, tone, text, partner, sinceMs, remedy, link }) => (
+          <li data-alarm={kind}>
+            <Notice
+              {...{ tone, remedy, link, what: text, since: sinceMs }}
+              whom={partner === undefined ? 'all partners' : <PartnerLink id={partner} />}
+            />
           </li>
         ))}
       </ul>
       {unchecked.length > 0 && (
         <Notice
           tone="note"
-          what={alarms.length === 0 ? 'No alarm is on, but not every alarm was checked.' : 'Not every alarm was checked.'} // prettier-ignore
+          what="Not every alarm was checked."
           remedy={`Not checked: ${unchecked.join('; ')}.`}
         />
       )}
     </>
   )
 }
-
-const AlarmNotice = ({
-  alarm: { tone, text, partner, sinceMs, remedy, link },
-}: {
-  readonly alarm: Alarm
-}) => (
-  <Notice
-    tone={tone}
-    what={text}
-    whom={partner === undefined ? 'all partners' : <PartnerLink id={partner} />}
-    since={sinceMs}
-    remedy={remedy}
-    link={link}
-  />
-)
 
 /** The actions of the audit trail after which a partner is at another stage. */
 const moves: ReadonlySet<string> = new Set(['set', 'back', 'guard', 'commit'] satisfies EntryDocument['action'][]) // prettier-ignore
@@ -140,31 +130,19 @@ function toEvents(
   return [...changes, ...failures].toSorted((one, other) => one.fromMs - other.fromMs)
 }
 
-function Balances({ balances }: { readonly balances: readonly PartnerBalance[] }) {
-  if (balances.length === 0) return <p class="empty">No record was received yet.</p>
-  return (
-    <>
-      <p class="soft">Every received record is in exactly one state.</p>
-      {balances.map((balance) => (
-        <Balance balance={balance} />
-      ))}
-    </>
-  )
-}
-
 /** The width of a bar, and the least width of a state with a record, in units of the drawing. */
 const [WIDTH, LEAST] = [1_000, 6]
 
 /** Shows the balance of a partner as a bar, and its states in words with links to their batches. */
 function Balance({ balance }: { readonly balance: PartnerBalance }) {
-  const { partner, received, deadLetters, checkedMs } = balance
+  const { partner, received, deadLetters } = balance
   const shown = markLines.map(([label, color, state]) => ({ label, color, state, count: balance[state] })).filter(({ count }) => count > 0)
   const widths = shown.map(({ count }) => Math.max(LEAST, (count / received) * WIDTH))
   const query = `partner=${encodeURIComponent(partner)}`
   return (
     <article class="balance">
       <h3>
-        <PartnerLink id={partner} /> {formatCounted(received, 'record')} received <Holds balance={balance} />
+        <PartnerLink id={partner} /> {formatCounted(received, 'record')} received
       </h3>
       <svg viewBox={`0 0 ${widths.reduce((sum, width) => sum + width, 0)} 10`} preserveAspectRatio="none" aria-hidden="true">
         {shown.map(({ color }, at) => (
@@ -182,36 +160,7 @@ function Balance({ balance }: { readonly balance: PartnerBalance }) {
             <a href={`/letters?${query}`}>{formatCounted(deadLetters, 'dead letter')}</a>
           </li>
         )}
-        {checkedMs !== undefined && (
-          <li class="soft">
-            checked <Time at={checkedMs} />
-          </li>
-        )}
       </ul>
     </article>
   )
 } // prettier-ignore
-
-const isWhole = (balance: PartnerBalance): boolean =>
-  balance.received === recordStates.reduce((sum, state) => sum + balance[state], 0)
-
-function Holds({ balance }: { readonly balance: PartnerBalance }) {
-  const [tone, word]: readonly [Tone, string] =
-    balance.holds === false || !isWhole(balance)
-      ? ['bad', 'does not hold']
-      : balance.holds === undefined
-        ? ['plain', 'not checked yet']
-        : ['good', 'holds']
-  return <Badge tone={tone}>{word}</Badge>
-}
-
-const instanceTones = { live: 'good', expired: 'note', lost: 'bad' } as const
-
-const instanceTable = table<Instance>('Instances and their leases', 'No instance has a lease.', [
-  ['Instance', ({ instance }) => String(instance)],
-  ['Host', ({ host }) => host],
-  ['Process', ({ pid }) => String(pid)],
-  ['State', ({ state }) => <Badge tone={instanceTones[state]}>{state}</Badge>],
-  ['Lease until', ({ leaseUntilMs }) => <Time at={leaseUntilMs} />],
-  ['Open batches', ({ openBatches }) => openBatches],
-])

@@ -24,8 +24,6 @@ export interface Done {
 
 export interface Page {
   readonly path: string
-  /** True if the open page replaces sections that have changed. */
-  readonly isLive?: true
   readonly show: (visit: Visit, ports: ConsolePorts) => Promise<Shown>
   /** Handles a POST to the same path. An action that changes nothing returns the content of a page. */
   readonly act?: (visit: Visit, ports: ConsolePorts) => Promise<Done | Shown>

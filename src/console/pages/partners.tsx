@@ -1,5 +1,4 @@
 import { formatCounted } from '../../compare/report/format.ts'
-import { readAdviceNote } from '../../rollout/advice-note.ts'
 import type { StepCondition } from '../../rollout/condition.ts'
 import { mayAct, sees } from '../../rollout/operators.ts'
 import { formatSettingShort, type PartnerDocument } from '../../rollout/partner-document.ts'
@@ -8,11 +7,10 @@ import { notFound, paramsOf, reasonOf, usageError, type Visit, visiblePartner } 
 import type { PartnerFacts, StageDesk } from '../ports.ts'
 import { auditTable } from './audit.tsx'
 import type { Page } from './page.ts'
-import { Badge, Facts, type Field, Form, Notice, PartnerLink, reasonField, Section, table, Time, Trend } from './parts.tsx' // prettier-ignore
+import { Badge, Facts, type Field, Form, Notice, PartnerLink, reasonField, Section, table, Time } from './parts.tsx' // prettier-ignore
 
 export const partners: Page = {
   path: '/partners',
-  isLive: true,
   show: async ({ actor }, { stages }) => {
     const shown = (await stages.list()).filter(({ document }) => sees(actor, document.partner))
     return {
@@ -24,9 +22,9 @@ export const partners: Page = {
 }
 
 /** Returns the JSON that `rollout show --json` prints, with the further facts of the page. */
-const toJson = ({ document, notes, canary, next, conditions, guard, guardAlarm, trend }: PartnerFacts) => ({
+const toJson = ({ document, notes, canary, next, conditions, guard, guardAlarm }: PartnerFacts) => ({
   ...document,
-  ...{ notes, canary, next, conditions, guard, guardAlarm, trend },
+  ...{ notes, canary, next, conditions, guard, guardAlarm },
 })
 
 const HISTORY = 50
@@ -42,7 +40,6 @@ export const partner: Page = {
       school === undefined ? undefined : stages.sideOf(id, school),
     ])
     if (details === undefined) throw notFound('partner')
-    const { trend, guard } = details
     const configuration = stages.configuration(id)
     return {
       title: id,
@@ -53,31 +50,23 @@ export const partner: Page = {
           <Section title="Stage">
             <StageFacts details={details} />
           </Section>
-          <Section title={titleOf(details)}>
+          <Section title="Next step">
             <Conditions details={details} />
           </Section>
-          <div class="columns">
-            <Section title="Steps">
-              <Steps visit={visit} details={details} preview={await previewOf(visit, details, stages)} />
-            </Section>
-            <div class="stack">
-              <Section title="What the guard sees now">
-                <p>{guard ?? 'The guard watches writes at canary, while both sides serve schools.'}</p>
-              </Section>
-              <Section title="Which side serves a school?">
-                <form class="row" aria-label="School">
-                  <label for="school">School</label>
-                  <input id="school" name="school" value={school} required maxLength={255} />
-                  <button class="quiet">Look up</button>
-                </form>
-                {side && <p role="status">{side.text}</p>}
-              </Section>
-              <Section title="Differences by day">
-                <Trend days={trend} />
-                {trend.length > 0 && <a href={`/comparison/live:${encodeURIComponent(id)}`}>What differs</a>}
-              </Section>
-            </div>
-          </div>
+          <Section title="Steps">
+            <Steps visit={visit} details={details} preview={await previewOf(visit, details, stages)} />
+          </Section>
+          <Section title="What the guard sees now">
+            <p>{details.guard ?? 'The guard watches writes at canary, while both sides serve schools.'}</p>
+          </Section>
+          <Section title="Which side serves a school?">
+            <form class="row" aria-label="School">
+              <label for="school">School</label>
+              <input id="school" name="school" value={school} required maxLength={255} />
+              <button class="quiet">Look up</button>
+            </form>
+            {side && <p role="status">{side.text}</p>}
+          </Section>
           <Section title="History">{auditTable(history)}</Section>
           <details>
             <summary>Configuration, without secrets</summary>
@@ -110,22 +99,15 @@ function stepOf(visit: Visit): Step {
   if (kind !== 'set' || stage === undefined)
     throw usageError('The form has no valid step. Nothing was done. Send set with a stage, back or approve.')
   if (stage !== 'canary') return { kind, stage, ...options }
+  const percent = form.get('percent') ?? ''
   const [always, never] = [unitsOf(form.get('always')), unitsOf(form.get('never'))]
-  return { kind, stage, ...options, percent: percentOf(form.get('percent')), always, never }
-}
-
-function percentOf(text: string | null): number | undefined {
-  if (text === null || text.trim() === '') return undefined
-  const percent = Number(text)
-  if (/^\d{1,3}(?:\.\d{1,6})?$/.test(text.trim()) && percent <= 100) return percent
-  throw usageError('The share is not a number from 0 to 100. Nothing was done. Type a number from 0 to 100.')
+  return { kind, stage, ...options, percent: percent === '' ? undefined : Number(percent), always, never }
 }
 
 function unitsOf(text: string | null): readonly string[] | undefined {
-  if (text === null) return undefined
-  const units = parseUnits(text)
-  if (units !== undefined) return units
-  throw usageError(unitRule)
+  const units = text === null ? undefined : parseUnits(text)
+  if (text !== null && units === undefined) throw usageError(unitRule)
+  return units
 }
 
 const stageTable = table<PartnerFacts>('Partners and their stages', 'There is no partner that you may see.', [
@@ -133,9 +115,12 @@ const stageTable = table<PartnerFacts>('Partners and their stages', 'There is no
   ['Stage', ({ document }) => <Badge tone="plain">{document.stage}</Badge>],
   ['Share on V3', ({ document }) => `${document.percent} %`],
   ['Since', ({ document }) => <Time at={document.since} />],
-  ['Next step', (details) => <NextStep details={details} />],
-  ['What is missing', ({ document }) => document.advice.missing[0]],
-  ['Differences', ({ trend }) => <Trend days={trend} />],
+  ['Next step', ({ next }) => next && nameOf(next)],
+  ['Advice', ({ document, next }) => next && <VerdictBadge verdict={document.advice.verdict} />],
+  [
+    'What is missing',
+    ({ document: { pending, advice } }) => (pending ? 'A step is proposed and waits.' : advice.missing[0]),
+  ],
 ])
 
 const tones = { ready: 'good', blocked: 'bad', inconclusive: 'note', 'not yet': 'note' } as const
@@ -148,27 +133,11 @@ interface DetailsProps {
   readonly details: PartnerFacts
 }
 
-function NextStep({ details: { document, next } }: DetailsProps) {
-  const { pending, advice } = document
-  if (pending !== undefined)
-    return <Badge tone="note">{pending.needsApproval ? 'waits for approval' : 'waits for instances'}</Badge>
-  if (next === undefined) return <>none</>
-  return (
-    <>
-      {nameOf(next)} <VerdictBadge verdict={advice.verdict} />
-    </>
-  )
-}
-
 const nameOf = ({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): string =>
   stage === 'canary' ? `canary ${percent} %` : stage
 
-const titleOf = ({ next }: PartnerFacts): string =>
-  next === undefined ? 'The last stage' : `Next step: ${nameOf(next)}`
-
 function StageFacts({ details: { document, canary, notes } }: DetailsProps) {
-  const { stage, percent, since, by, reason } = document
-  const at = stage === 'canary' ? '' : ', once at canary'
+  const { stage, percent, since } = document
   const current = orderOf(stage)
   const wordOf = (order: number) => (order < current ? 'done' : order === current + 1 ? 'next' : undefined)
   return (
@@ -182,12 +151,9 @@ function StageFacts({ details: { document, canary, notes } }: DetailsProps) {
       </ol>
       <Facts
         of={[
-          ['Schools on V3', `${percent} %`],
           ['Since', <Time at={since} />],
-          ['By', by ?? 'configuration'],
-          ['Reason', readAdviceNote(reason ?? '').reason],
-          [`Always on V3${at}`, canary.always.length > 0 && canary.always.join(', ')],
-          [`Never on V3${at}`, canary.never.length > 0 && canary.never.join(', ')],
+          ['Always on V3 at canary', canary.always.length > 0 && canary.always.join(', ')],
+          ['Never on V3 at canary', canary.never.length > 0 && canary.never.join(', ')],
         ]}
       />
       {notes.map((text) => (
@@ -200,56 +166,50 @@ function StageFacts({ details: { document, canary, notes } }: DetailsProps) {
 const conditionTones = { pass: 'good', fail: 'bad', waiting: 'note' } as const
 
 function Conditions({ details: { document, conditions, next } }: DetailsProps) {
-  const { verdict } = document.advice
-  const [met = [], unmet = []] = [true, false].map((isMet) =>
-    conditions.filter(({ state }) => (state === 'pass') === isMet),
-  )
   if (next === undefined) return <p>V3 serves this partner, and no further step exists.</p>
-  const failing = unmet.filter(({ state }) => state === 'fail')
+  const { verdict } = document.advice
+  const { fail = [], waiting = [], pass = [] } = Object.groupBy(conditions, ({ state }) => state)
   return (
     <>
       <Notice
         tone={tones[verdict]}
         what={
           verdict === 'ready'
-            ? `This partner may move on to ${nameOf(next)}: all ${met.length} conditions are met.`
-            : `This partner should not move on yet (${verdict}): ${unmet.length} of ${conditions.length} conditions are not met.`
+            ? `This partner may move on to ${nameOf(next)}.`
+            : `This partner should not move on yet: ${verdict}.`
         }
         remedy={
-          failing.length > 0
-            ? `${formatCounted(failing.length, 'condition')} marked fail: somebody must act.`
-            : unmet.length > 0 && 'Time and traffic can meet them. Nobody must act.'
+          fail.length > 0
+            ? `${formatCounted(fail.length, 'condition')} marked fail: somebody must act.`
+            : waiting.length > 0 && 'Time and traffic can meet the conditions. Nobody must act.'
         }
+        link={['/comparison', 'What V2 and V3 answer differently']}
       />
-      {unmet.length > 0 &&
-        conditionTable('Conditions that are not met')([
-          ...failing,
-          ...unmet.filter(({ state }) => state !== 'fail'),
-        ])}
-      {met.length > 0 && (
+      {conditionTable([...fail, ...waiting])}
+      {pass.length > 0 && (
         <details>
-          <summary>{formatCounted(met.length, 'condition')} met</summary>
-          {conditionTable('Conditions that are met')(met)}
+          <summary>{formatCounted(pass.length, 'condition')} met</summary>
+          {conditionTable(pass)}
         </details>
       )}
     </>
   )
 }
 
-const conditionTable = (caption: string) =>
-  table<StepCondition>(caption, '', [
-    ['Condition', ({ name }) => name],
-    ['State', ({ state }) => <Badge tone={conditionTones[state]}>{state}</Badge>],
-    ['Progress', ({ progress }) => progress],
-    ['What is missing', ({ sentence }) => sentence],
-  ])
+const conditionTable = table<StepCondition>('Conditions', 'Every condition is met.', [
+  ['Condition', ({ name }) => name],
+  ['State', ({ state }) => <Badge tone={conditionTones[state]}>{state}</Badge>],
+  ['Progress', ({ progress }) => progress],
+  ['What is missing', ({ sentence }) => sentence],
+])
 
-/** Says what would happen if the person took the next step now, or returns `undefined` if the role allows no step. */
+/** Says what would happen if the person took the next step now. Only a step that is ready is tried, since the advice refuses any other. */
 async function previewOf({ actor }: Visit, { document, next }: PartnerFacts, stages: StageDesk) {
   if (next === undefined || !mayAct(actor, 'set')) return undefined
+  if (document.advice.verdict !== 'ready')
+    return 'it is refused, unless you choose to act despite the advice.'
   const { text } = await stages.take(actor, document.partner, { kind: 'set', dryRun: true, ...next })
-  // The further lines repeat the conditions.
-  return text.split('\n')[0]
+  return text
 }
 
 const despite: readonly Field[] = [
@@ -281,7 +241,6 @@ function Steps({ visit, preview, details: { document, canary, next } }: StepsPro
     <>
       {mayApprove && (
         <Form
-          visit={visit}
           id="approve"
           label="Approve the step"
           hidden={{ step: 'approve' }}
@@ -292,8 +251,8 @@ function Steps({ visit, preview, details: { document, canary, next } }: StepsPro
       )}
       {maySet && next && (
         <Form
-          {...{ visit, id: next.stage, label: `Move to ${nameOf(next)}`, tone: 'large' }}
-          hidden={{ step: 'set', ...hiddenOf(next) }}
+          {...{ id: next.stage, label: `Move to ${nameOf(next)}`, tone: 'large' }}
+          hidden={{ step: 'set', stage: next.stage, percent: String(next.percent) }}
           fields={[reasonField, ...exceptions]}
         >
           <p>If you take the step now: {preview}</p>
@@ -301,7 +260,7 @@ function Steps({ visit, preview, details: { document, canary, next } }: StepsPro
       )}
       {mayGoBack && (
         <Form
-          {...{ visit, id: 'back', label: `Back to ${back}`, tone: 'danger', hidden: { step: 'back' } }}
+          {...{ id: 'back', label: `Back to ${back}`, tone: 'danger', hidden: { step: 'back' } }}
           fields={[{ ...reasonField, label: 'Reason, if you have one', more: { maxLength: MAX_REASON } }]}
         />
       )}
@@ -309,26 +268,19 @@ function Steps({ visit, preview, details: { document, canary, next } }: StepsPro
         <details>
           <summary>Choose the share and the schools</summary>
           <Form
-            {...{ visit, id: 'share', label: 'Set the share', hidden: { step: 'set', stage: 'canary' } }}
+            {...{ id: 'share', label: 'Set the share', hidden: { step: 'set', stage: 'canary' } }}
             fields={[
               ...shareFields(stage === 'canary' ? canary : { ...canary, ...next }),
               reasonField,
+              { name: 'dryRun', type: 'checkbox', label: 'Only show what would happen' },
               ...exceptions,
             ]}
-            beside={
-              <button class="quiet" name="dryRun" value="1" formNoValidate>
-                Only show what would happen
-              </button>
-            }
           />
         </details>
       )}
     </>
   )
 }
-
-const hiddenOf = ({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): Record<string, string> =>
-  stage === 'canary' ? { stage, percent: String(percent) } : { stage }
 
 const shareFields = ({ percent, always, never }: PartnerFacts['canary']): readonly Field[] => [
   {

@@ -3,7 +3,6 @@ import type { ComponentChildren } from 'preact'
 import type { TrendDay } from '../../compare/evidence/read-evidence.ts'
 import { formatCount, formatCounted, formatLongDay, formatShare } from '../../compare/report/format.ts'
 import { MAX_REASON } from '../../rollout/stage.ts'
-import type { Visit } from '../access/visit.ts'
 
 /**
  * Shows a time in UTC, to the second. `at` is in milliseconds since the epoch or a text in ISO 8601. If the browser runs scripts and has
@@ -84,17 +83,6 @@ export function Facts({ of }: { readonly of: readonly (readonly [string, Compone
   )
 }
 
-export function List({ of }: { readonly of: readonly ComponentChildren[] }) {
-  if (of.length === 0) return null
-  return (
-    <ul class="list">
-      {of.map((item) => (
-        <li>{item}</li>
-      ))}
-    </ul>
-  )
-}
-
 /** Shows a part of a page under a heading. The titles on a page must differ, since the script finds sections by their titles. */
 export function Section({ title, children }: SectionProps) {
   return (
@@ -138,15 +126,15 @@ interface PagerProps {
   readonly next: string | number | undefined
 }
 
-export function Pager({ query, next }: PagerProps) {
-  const { after, ...rest } = Object.fromEntries(query)
-  const first = after === undefined ? [] : [[undefined, 'First page'] as const]
-  const following = next === undefined ? [] : [[String(next), 'Next page'] as const]
-  const tabs = [...first, ...following]
-  return (
-    tabs.length > 0 && <Tabs label="Pages of the list" name="after" tabs={tabs} current="" query={rest} />
+export const Pager = ({ query, next }: PagerProps) =>
+  next !== undefined && (
+    <Tabs
+      label="Pages of the list"
+      name="after"
+      tabs={[[String(next), 'Next page']]}
+      query={Object.fromEntries(query)}
+    />
   )
-}
 
 export const PartnerLink = ({ id }: { readonly id: string }) => (
   <a href={`/partners/${encodeURIComponent(id)}`}>{id}</a>
@@ -200,7 +188,6 @@ export function Notice({ tone, what, whom, since, remedy, link, role }: NoticePr
 }
 
 interface FormProps {
-  readonly visit: Visit
   readonly id: string
   readonly label: string
   readonly tone?: 'danger' | 'large' | undefined
@@ -209,25 +196,13 @@ interface FormProps {
   readonly hidden?: Readonly<Record<string, string>>
   readonly fields?: readonly Field[]
   readonly children?: ComponentChildren
-  readonly beside?: ComponentChildren
 }
 
-/** Shows a form that is posted to the current page, with the CSRF token of the session. */
-export function Form({
-  visit,
-  id,
-  label,
-  tone,
-  name,
-  hidden = {},
-  fields = [],
-  children,
-  beside,
-}: FormProps) {
+/** Shows a form that is posted to the current page. */
+export function Form({ id, label, tone, name, hidden = {}, fields = [], children }: FormProps) {
   const hasFile = fields.some(({ type }) => type === 'file')
   return (
     <form method="post" aria-label={label} class="act" enctype={hasFile ? 'multipart/form-data' : undefined}>
-      <Token visit={visit} />
       {Object.entries(hidden).map(([name, value]) => (
         <input type="hidden" name={name} value={value} />
       ))}
@@ -237,20 +212,12 @@ export function Form({
           <Labelled id={`${id}-${field.name}`} {...field} />
         ))}
       </div>
-      <p class="row">
-        <button class={tone} name={name}>
-          {label}
-        </button>
-        {beside}
-      </p>
+      <button class={tone} name={name}>
+        {label}
+      </button>
     </form>
   )
 }
-
-/** Shows the hidden field with the CSRF token, which proves that the form belongs to this session. */
-export const Token = ({ visit }: { readonly visit: Visit }) => (
-  <input type="hidden" name="csrf" value={visit.signedIn.csrf} />
-)
 
 /** A field of a form: a list of choices if the field has options, and otherwise an input or a `textarea`. */
 export interface Field {
@@ -265,12 +232,6 @@ export interface Field {
 function Labelled({ id, label, options, more, ...input }: Field & { readonly id: string }) {
   const name = <label for={id}>{label}</label>
   const own: object = { id, autocomplete: 'off', ...input, ...more }
-  if (input.type === 'checkbox')
-    return (
-      <p class="check">
-        <input {...own} value="1" /> {name}
-      </p>
-    )
   return (
     <p class="field">
       {name}
@@ -298,34 +259,16 @@ export const reasonField: Field = {
   more: { required: true, maxLength: MAX_REASON },
 }
 
-const SHOWN = 14
-const [HEIGHT, STEP, BAR] = [24, 8, 6]
-
-function shareOf(days: readonly TrendDay[]): string | undefined {
+const shareOf = (days: readonly TrendDay[]): string => {
   const sum = (name: 'differing' | 'compared'): number => days.reduce((all, day) => all + day[name], 0)
-  return formatShare(sum('differing'), sum('compared'))?.replace(' ', '\u00a0')
+  return `${formatShare(sum('differing'), sum('compared'))} of ${formatCounted(sum('compared'), 'record')}`
 }
 
-/** Shows the last days as bars. The shares of the last day and of the days before it also appear in words. */
-export function Trend({ days }: { readonly days: readonly TrendDay[] }) {
-  const shown = days.slice(-SHOWN)
-  const last = shown.at(-1)
-  if (last === undefined) return <>–</>
-  const shares = shown.map(({ compared, differing }) => differing / compared)
-  const most = Math.max(...shares)
-  const before = shown.slice(0, -1)
-  return (
-    <span class="trend">
-      <svg viewBox={`0 0 ${shown.length * STEP} ${HEIGHT}`} aria-hidden="true">
-        {shares.map((share, at) => {
-          const height = share === 0 ? 1 : Math.max(3, (share / most) * HEIGHT)
-          return <rect x={at * STEP} y={HEIGHT - height} width={BAR} height={height} />
-        })}
-      </svg>
-      <span>
-        {shareOf([last])} of {formatCounted(last.compared, 'record')} on {formatLongDay(last.day)}
-        {before.length > 0 && `; ${shareOf(before)} on ${formatCounted(before.length, 'day')} before`}
-      </span>
-    </span>
-  )
+/** Says which share of the compared records differed on the last day, and on the days before it. */
+export function formatTrend(days: readonly TrendDay[]): string | undefined {
+  const [last, before] = [days.at(-1), days.slice(0, -1)]
+  if (last === undefined) return undefined
+  const earlier =
+    before.length === 0 ? '' : `; ${shareOf(before)} on ${formatCounted(before.length, 'day')} before`
+  return `${shareOf([last])} on ${formatLongDay(last.day)}${earlier}`
 }

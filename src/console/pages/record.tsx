@@ -7,7 +7,7 @@ import type { RecordRow } from '../data/port.ts'
 import type { ConsolePorts, Explained, ExplainedField } from '../ports.ts'
 import { stepTexts } from './batch.tsx'
 import type { Page, Shown } from './page.ts'
-import { Facts, Form, Id, List, Notice, PartnerLink, reasonField, Section, table, Time } from './parts.tsx'
+import { Facts, Form, Id, Notice, PartnerLink, reasonField, Section, table, Time } from './parts.tsx'
 import { BatchLink, nextActOf, states } from './records.tsx'
 
 /** Shows what became of a record, what to do, when it happened, and the rules by which its body and its reply were made. */
@@ -45,9 +45,9 @@ async function findRecord(visit: Visit, { data }: ConsolePorts) {
 async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean): Promise<Shown> {
   const found = await findRecord(visit, ports)
   const { row } = found
-  const { batch, position, partner, contentId, state, attempts } = row
+  const { batch, position, partner, contentId, state } = row
   const explained = await ports.explain(batch, position, isRevealed)
-  const { notes, fields, reply } = explained ?? unknown
+  const { notes = ['The journal has no request for this record.'], fields = [], reply } = explained ?? {}
   const isMasked = [...fields, ...(reply?.fields ?? [])].some((field) => field.isMasked)
   const codes = codesOf(row, explained)
   const title = `Part ${position + 1} of batch ${batch}`
@@ -58,17 +58,15 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
     body: (
       <>
         <Notice tone={states[state][1]} what={sentenceOf(found, codes)} remedy={actOf(row, codes)} />
-        {codes.length > 1 && codeTable(codes)}
         <Facts
           of={[
             ['Batch', <BatchLink batch={batch} />],
             ['Partner', <PartnerLink id={partner} />],
             ['Content-ID', <Id of={contentId} />],
-            ['Attempts', attempts],
           ]}
         />
         <Section title="Timeline">{timeTable(momentsOf(found, reply?.status))}</Section>
-        <List of={notes} />
+        <p class="soft">{notes.join(' ')}</p>
         <details open={isRevealed}>
           <summary>Which rule made each member of the body for V3</summary>
           {fieldTable('Members of the V3 body', 'From V2')(fields)}
@@ -79,7 +77,7 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
           {fieldTable('Members of the stored part', 'From V3')(reply?.fields ?? [])}
         </details>
         {visit.actor.reveal && isMasked && (
-          <Form visit={visit} id="reveal" label="Show the values" fields={[reasonField]} />
+          <Form id="reveal" label="Show the values" fields={[reasonField]} />
         )}
       </>
     ),
@@ -87,12 +85,6 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
 }
 
 type FoundRecord = Awaited<ReturnType<typeof findRecord>>
-
-const unknown: Explained = {
-  notes: ['The journal has no request for this record.'],
-  fields: [],
-  reply: undefined,
-}
 
 /** Returns the codes of a refusal: those of the stored part of the reply, or otherwise the first code, which the journal keeps longer. */
 function codesOf({ state, reason }: RecordRow, explained: Explained | undefined): readonly string[] {
@@ -124,11 +116,6 @@ function sentenceOf({ row, details, steps }: FoundRecord, codes: readonly string
   const newer = superseded ? ' A newer mark of the same learner and event replaced the record.' : ''
   return `${word}: ${[...causes].join(', and ')} (${codes.join(', ')}).${newer}`
 }
-
-const codeTable = table<string>('Codes', '', [
-  ['Code', (code) => <code>{code}</code>],
-  ['Meaning', (code) => describeCause('refused', code).cause],
-])
 
 interface Moment {
   readonly what: string

@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 
 import { describeCause, type RecordState, recordStates } from '../../journal/index.ts'
 import type { BatchRow, RecordRow } from '../data/port.ts'
-import { Badge, type Column, Id, Time, type Tone } from './parts.tsx'
+import { Badge, type Column, Id, table, Time, type Tone } from './parts.tsx'
 
 export const states: Readonly<Record<RecordState, readonly [name: string, tone: Tone]>> = {
   open: ['in flight', 'plain'],
@@ -21,25 +21,14 @@ export const countsOf = ({ states: counts }: Pick<BatchRow, 'states'>) =>
     return counts[state] === 0 ? [] : [{ state, tone, text: `${counts[state].toLocaleString('en')} ${name}` }]
   })
 
-export function Outcomes({ batch }: { readonly batch: Pick<BatchRow, 'states'> }) {
-  return (
-    <ul class="badges">
-      {countsOf(batch).map(({ tone, text }) => (
-        <li>
-          <Badge tone={tone}>{text}</Badge>
-        </li>
-      ))}
-    </ul>
-  )
-}
+export const outcomesOf = (batch: Pick<BatchRow, 'states'>) =>
+  countsOf(batch).map(({ tone, text }) => <Badge tone={tone}>{text}</Badge>)
 
-function State({ record: { state, superseded, deadLetter } }: { readonly record: RecordRow }) {
+function State({ record: { state, deadLetter } }: { readonly record: RecordRow }) {
   const [name, tone] = states[state]
   return (
     <>
-      <Badge tone={tone}>{name}</Badge>
-      {superseded && ' replaced by a newer mark'}
-      {deadLetter && ' dead letter'}
+      <Badge tone={tone}>{name}</Badge> {deadLetter && 'dead letter'}
     </>
   )
 }
@@ -61,10 +50,13 @@ export function nextActOf({ state, reason, superseded, deadLetter, retry }: Reco
   )
 }
 
+/** The name of a record in a form that acts on chosen records. */
+export const recordKey = ({ batch, position }: RecordRow): string => `${batch}.${position}`
+
 const causeOf = ({ state, reason }: RecordRow) =>
   reason && `${describeCause(state, reason).cause} (${reason})`
 
-export const recordColumns = {
+const recordColumns = {
   part: ['Part', ({ batch, position }) => <a href={`/batches/${batch}/${position + 1}`}>{position + 1}</a>],
   batch: ['Batch', ({ batch }) => <BatchLink batch={batch} />],
   partner: ['Partner', ({ partner }) => partner],
@@ -73,4 +65,22 @@ export const recordColumns = {
   state: ['State', (record) => <State record={record} />],
   cause: ['Cause', causeOf],
   act: ['What to do', nextActOf],
+  choice: [
+    'Choose',
+    (record) => (
+      <input
+        type="checkbox"
+        name="record"
+        value={recordKey(record)}
+        aria-label={`Part ${record.position + 1} of batch ${record.batch}`}
+      />
+    ),
+  ],
 } as const satisfies Readonly<Record<string, Column<RecordRow>>>
+
+export const tableOfRecords = (...names: readonly (keyof typeof recordColumns)[]) =>
+  table<RecordRow>(
+    'Records',
+    'There is no such record.',
+    names.map((name) => recordColumns[name]),
+  )

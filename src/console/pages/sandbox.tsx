@@ -1,7 +1,7 @@
 import { expectOperator, notFound, usageError, type Visit } from '../access/visit.ts'
 import type { ConsolePorts } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, Notice, table, Token } from './parts.tsx'
+import { Badge, Notice, table } from './parts.tsx'
 
 /** A choice of faults for the sandbox. The first choice has no faults. */
 type Switch = readonly [name: string, label: string, effect: string, ...faults: object[]]
@@ -21,7 +21,6 @@ const switches: readonly Switch[] = [
 
 export const sandbox: Page = {
   path: '/sandbox',
-  isLive: true,
   show: async (visit, ports) => {
     const set = await sandboxOf(visit, ports).readFaults()
     const on = switches.find(([, , , ...faults]) => has(set, faults))
@@ -36,7 +35,6 @@ export const sandbox: Page = {
           </p>
           {on === undefined && <Notice tone="note" what="Other faults are set by a control route." />}
           <form method="post" aria-label="Faults">
-            <Token visit={visit} />
             {faultTable(on?.[0], visit.actor.role === 'operator')(switches)}
           </form>
         </>

@@ -3,7 +3,7 @@ import { sees } from '../../rollout/operators.ts'
 import { MAX_FILE_BYTES, usageError, type Visit } from '../access/visit.ts'
 import type { ConsolePorts, TriedBatch, TriedFinding, TriedRecord, TriedReply } from '../ports.ts'
 import type { Page } from './page.ts'
-import { Badge, Form, Id, List, Section, table } from './parts.tsx'
+import { Badge, Form, Id, Notice, Section, table } from './parts.tsx'
 
 /** Shows how the adapter would decode, translate and answer a recorded batch. Posts and stores nothing. */
 export const tryIt: Page = {
@@ -13,7 +13,7 @@ export const tryIt: Page = {
     return {
       title: 'Try it',
       json: { partners, maxBytes: MAX_FILE_BYTES },
-      body: choice(visit, partners),
+      body: choice(partners),
     }
   },
   act: async (visit, ports) => {
@@ -34,7 +34,7 @@ export const tryIt: Page = {
       json: { partner, ...tried },
       body: (
         <>
-          {choice(visit, partners, partner)}
+          {choice(partners, partner)}
           <Tried tried={tried} file={given} />
         </>
       ),
@@ -47,7 +47,7 @@ async function visiblePartners({ actor }: Visit, { stages }: ConsolePorts): Prom
   return all.map(({ document }) => document.partner).filter((partner) => sees(actor, partner))
 }
 
-function choice(visit: Visit, partners: readonly string[], chosen = '') {
+function choice(partners: readonly string[], chosen = '') {
   const options = partners.map((partner) => [partner, partner] as const)
   const label = `Recorded batch, at most ${MAX_FILE_BYTES / 1_048_576} MiB`
   const fields = [
@@ -56,7 +56,7 @@ function choice(visit: Visit, partners: readonly string[], chosen = '') {
     { name: 'text', label: 'Or paste the batch', type: 'textarea' },
   ]
   return (
-    <Form visit={visit} id="try" label="Try it" fields={fields}>
+    <Form id="try" label="Try it" fields={fields}>
       <p>
         Choose a recorded batch: its body as <code>send</code> takes it, or a whole HTTP request. It is
         decoded and translated as in the adapter. Nothing is posted or stored.
@@ -82,13 +82,15 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
   const posted = `${formatCount(records.length - refused)} would be posted to V3, ${formatCount(refused)} refused by the adapter.`
   return (
     <>
-      <Section title="Outcome">
-        <p class={`notice ${isSound ? (refused === 0 ? 'good' : 'note') : 'bad'}`} role="status">
-          {isSound
+      <Notice
+        tone={isSound ? (refused === 0 ? 'good' : 'note') : 'bad'}
+        role="status"
+        what={
+          isSound
             ? `${formatCounted(records.length, 'record')} in ${formatCount(bytes)} bytes: ${posted}`
-            : 'The adapter would refuse the whole request and post no record.'}
-        </p>
-      </Section>
+            : 'The adapter would refuse the whole request and post no record.'
+        }
+      />
       <Section title="Findings">{findingTable(findings.slice(0, SHOWN), isBody ? file : undefined)}</Section>
       <Section title="Records">
         {recordTable(records.slice(0, SHOWN))}
@@ -108,45 +110,18 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
 const severityTones = { error: 'bad', warning: 'note', note: 'plain' } as const
 
 /** Shows the findings in a table. `file` is `undefined` if the offsets do not refer to the file. */
-function findingTable(findings: readonly TriedFinding[], file: Buffer | undefined) {
-  const lines = file && linesAt(file, findings)
-  return table<TriedFinding>('Findings', 'The batch has no finding.', [
+const findingTable = (findings: readonly TriedFinding[], file: Buffer | undefined) =>
+  table<TriedFinding>('Findings', 'The batch has no finding.', [
     ['Finding', ({ message }) => message],
     ['Severity', ({ severity }) => <Badge tone={severityTones[severity]}>{severity}</Badge>],
     ['What to do', ({ remedy }) => remedy],
-    ['Place', (finding) => placeOf(finding, lines)],
+    ['Part', ({ part }) => part],
+    ['Byte', ({ offset }) => offset],
     ['Text', ({ offset }) => file && offset !== undefined && <Excerpt file={file} offset={offset} />],
     ['Code', ({ code }) => <code>{code}</code>],
   ])(findings)
-}
-
-/** Returns the line of each offset. Reads the file a single time, whatever the number of findings. */
-function linesAt(file: Buffer, findings: readonly TriedFinding[]): ReadonlyMap<number, number> {
-  const offsets = findings.flatMap(({ offset }) => (offset === undefined ? [] : [offset]))
-  const lines = new Map<number, number>()
-  let [at, line] = [0, 1]
-  for (const offset of offsets.sort((one, other) => one - other)) {
-    for (; at < offset; at += 1) if (file[at] === LINE_FEED) line += 1
-    lines.set(offset, line)
-  }
-  return lines
-}
-
-function placeOf(
-  { part, offset }: TriedFinding,
-  lines: ReadonlyMap<number, number> | undefined,
-): string | undefined {
-  const line = offset === undefined ? undefined : lines?.get(offset)
-  const places = [
-    ...(part === undefined ? [] : [`part ${part}`]),
-    ...(line === undefined ? [] : [`line ${formatCount(line)}`]),
-    ...(offset === undefined ? [] : [`byte ${formatCount(offset)}`]),
-  ]
-  return places.length === 0 ? undefined : places.join(', ')
-}
 
 const AROUND = 80
-const LINE_FEED = 10
 
 function Excerpt({ file, offset }: { readonly file: Buffer; readonly offset: number }) {
   const textOf = (from: number, to: number): string => file.subarray(Math.max(0, from), to).toString('utf8')
@@ -170,31 +145,23 @@ const recordTable = table<TriedRecord>('Records', 'The batch has no record.', [
   ],
 ])
 
-const replyNotes = [
-  'V3 decides whether a part is 201 or a refusal. If V3 does not respond, the part is 504 or 503.',
-  "The marked text stands for the id that V3 assigns. Other values come from V3's response if it has them; the posted values are shown here.",
-  "The code and message of a refusal depend on V3's error; ATT_VAL_3 is an example.",
-  "Boundaries and SequenceID are new in each reply, and @odata.context has the address of the client's request.",
-]
+const replyNotes = `V3 decides whether a part is 201 or a refusal. If V3 does not respond, the part is 504 or 503.
+  The marked text stands for the id that V3 assigns. Other values come from V3's response if it has them; the posted values are shown here.
+  The code and message of a refusal depend on V3's error; ATT_VAL_3 is an example.
+  Boundaries and SequenceID are new in each reply, and @odata.context has the address of the client's request.`
 
 function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedReply }) {
   return (
     <>
       <pre>{head.trimEnd()}</pre>
-      <List of={parts.length > 0 ? replyNotes : []} />
+      {parts.length > 0 && <p class="soft">{replyNotes}</p>}
       {parts.slice(0, SHOWN).map(({ ifAccepted, otherwise }, at) => (
         <details open={at === 0}>
           <summary>
             Part {at + 1}: {ifAccepted && `${statusIn(ifAccepted)} if V3 accepts it, otherwise `}
             {statusIn(otherwise)}
           </summary>
-          {ifAccepted && (
-            <>
-              <p>If V3 accepts it:</p>
-              <pre>{marked(ifAccepted, v3Id)}</pre>
-              <p>Otherwise:</p>
-            </>
-          )}
+          {ifAccepted && <pre>{marked(ifAccepted, v3Id)}</pre>}
           <pre>{shortened(otherwise.trimEnd())}</pre>
         </details>
       ))}

@@ -18,7 +18,7 @@ const runs: readonly RunDocument[] = [
 ]
 
 /** Returns twenty days, of which the last days have fewer differences. */
-export const trendOf = (partner: string): LiveResult['trend'] =>
+const trendOf = (partner: string): LiveResult['trend'] =>
   Array.from({ length: 20 }, (_, at) => ({
     day: new Date(NOW_MS - (19 - at) * 86_400_000).toISOString().slice(0, 10),
     compared: 1_200,

@@ -13,7 +13,7 @@ import type {
   TriedBatch,
 } from '../../../src/console/ports.ts'
 import type { ListedOperator } from '../../../src/rollout/operators.ts'
-import { sampleComparison, trendOf } from './sample-comparison.ts'
+import { sampleComparison } from './sample-comparison.ts'
 import { createSampleData, MARKUP, NOW_MS } from './sample-data.ts'
 
 export const tokenOf = (name: string): string => `token of ${name}`.replaceAll(' ', '-')
@@ -56,7 +56,6 @@ const partnerOf = (partner: string): PartnerFacts => ({
       ? 'V3 does worse than V2 at the same time: 12 of 21 counted writes on V3 were bad.'
       : undefined,
   canary: { percent: 20, always: ['3001', '3002'], never: [] },
-  trend: trendOf(partner),
   next: { stage: 'v3', percent: 100 },
   conditions: [
     {
@@ -230,15 +229,9 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}, ports:
   const enter = async (name: string) => {
     const { headers } = await ask('/login', { form: { token: tokenOf(name) } })
     const cookie = String(headers['set-cookie']).split(';')[0] ?? ''
-    const page = await ask('/partners', { headers: { cookie } })
-    const csrf = /name="csrf" value="([^"]+)"/.exec(page.text)?.[1] ?? ''
     const as = (path: string, asked: Asked = {}) =>
-      ask(path, {
-        ...asked,
-        headers: { cookie, ...asked.headers },
-        ...(asked.form === undefined ? {} : { form: { csrf, ...asked.form } }),
-      })
-    return { cookie, csrf, ask: as }
+      ask(path, { ...asked, headers: { cookie, ...asked.headers } })
+    return { cookie, ask: as }
   }
   return {
     ...{ url, calls, errors, asked, ask, enter, createLink },

@@ -224,7 +224,7 @@ export const readers: readonly Reader[] = [...writers, ...replies, ...heads, ...
 export async function pageReaders(): Promise<readonly Reader[]> {
   const load = (name: string): Promise<unknown> =>
     import(new URL(`../../../dist/console/pages/${name}.js`, import.meta.url).href)
-  const [{ renderPage }, { table, List }, { tryIt }] = [
+  const [{ renderPage }, { table }, { tryIt }] = [
     (await load('layout')) as typeof Layout,
     (await load('parts')) as typeof Parts,
     (await load('try')) as typeof Try,
@@ -234,7 +234,6 @@ export async function pageReaders(): Promise<readonly Reader[]> {
     { name: 'page with a long value', longest: MIB / 2, prepare: (text) => () => renderPage({ title: text.slice(0, 100), body: rows([text]), json: undefined }, {}) },
     { name: 'page of a batch that was tried', longest: 4 * MIB, prepare: (text) => async () => renderPage(await tryPage(tryIt, text), {}) },
     { name: 'page with many rows', longest: 64 * KIB, prepare: (text) => () => renderPage({ title: '', body: rows(text.match(/.{1,128}/gs) ?? []), json: undefined }, {}) },
-    { name: 'page with many items', longest: 64 * KIB, prepare: (text) => () => renderPage({ title: '', body: List({ of: text.match(/.{1,128}/gs) ?? [] }), json: undefined }, {}) },
   ] // prettier-ignore
 }
 
