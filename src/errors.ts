@@ -172,10 +172,13 @@ function targetOf({ code, at }: AdapterError): string {
   return code === 'ADP_QUERY' ? (at.path ?? 'query') : formatLocation(at)
 }
 
+const INTERNAL_MESSAGE =
+  'The adapter failed on this request. A write may have been applied. Look up the result, and ask the operator for the cause in the log.'
+
 /** Converts an error into the body of a reply. Replaces the message of an internal error, which is not meant for clients (batch-wire 5). */
 export function toErrorBody(error: AdapterError): ErrorBody {
   const exposed = errorRules[error.code].exposed
-  const message = exposed ? error.message : 'The adapter failed on this request. Its log has the cause.'
+  const message = exposed ? error.message : INTERNAL_MESSAGE
   const target = targetOf(error)
   const own: ErrorDetail[] = target === '' ? [] : [{ code: error.code, message, target }]
   return { error: { code: error.code, message, details: exposed ? [...own, ...error.details] : [] } }

@@ -89,7 +89,8 @@ export function createOrderedServer(
     tls === undefined
       ? createHttpServer(options, onRequest)
       : createSecureServer({ ...options, ...tls }, onRequest)
-  const refuse = (socket: Duplex, status: number, message: string, headers?: readonly string[]): void => {
+  const refuse = (socket: Duplex, answered: Unreadable, headers?: readonly string[]): void => {
+    const [status, message, remedy] = answered
     const connection = connectionOf(socket)
     // The parser reports an error again for each further chunk.
     if (connection.isFaulty || !socket.writable) return
@@ -100,7 +101,7 @@ export function createOrderedServer(
     const owed = [...replies].filter(isOwed).length
     hooks.onFault?.({ status, owed })
     if (last?.req.complete === false && !last.headersSent) hooks.onCutOff?.(last.req, last)
-    const text = owed === 0 ? message : `${message} ${LATER_BYTES}`
+    const text = `${message} ${owed === 0 ? `Nothing was sent. ${remedy}` : LATER_BYTES}`
     const answer = (): void => {
       const next = firstOwed(replies)
       if (next !== undefined) next.once('close', answer)
@@ -143,13 +144,13 @@ export function createOrderedServer(
       if (code !== 'ECONNRESET') onHandshakeFailure?.({ reason: handshakeReasons[code] ?? 'other', code })
     })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (error.code !== 'ECONNRESET') refuse(socket, ...unreadableAnswer(error))
+    if (error.code !== 'ECONNRESET') refuse(socket, unreadableAnswer(error))
   })
   server.on('connect', (_request, socket) => {
     // After CONNECT, Node.js no longer handles the connection. This listener must write the waiting replies.
     socket.on('error', () => undefined)
     socket.on('drain', () => firstOwed(connectionOf(socket).replies)?.emit('drain'))
-    refuse(socket, 405, 'This server does not open tunnels.', ['Allow: GET, HEAD, OPTIONS'])
+    refuse(socket, NO_TUNNEL, ['Allow: GET, HEAD, OPTIONS'])
   })
   // With this setting, a client that closes its sending side after its request (RFC 9293 3.6) still gets the reply. Otherwise Node.js would
   // close the connection before the reply. A client that has disconnected looks the same until a write resets the connection.
@@ -198,14 +199,24 @@ function dropInput(socket: Duplex): void {
   socket.removeAllListeners('end').resume()
 }
 
-/** The status and message for error codes of Node.js. Any other code is answered with 400. */
-const answers: Readonly<Record<string, readonly [status: number, message: string]>> = {
-  HPE_HEADER_OVERFLOW: [431, 'The request line and header fields are too long.'],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request took too long to arrive.'],
+/** The answer to a request that cannot be read. If an earlier request on the connection is not answered yet, the remedy is left out. */
+type Unreadable = readonly [status: number, message: string, remedy: string]
+
+const NO_TUNNEL: Unreadable = [405, 'This server does not open tunnels.', 'Use another method than CONNECT.']
+
+/** The answers for error codes of Node.js. Any other code is answered with 400. */
+const answers: Readonly<Record<string, Unreadable>> = {
+  HPE_HEADER_OVERFLOW: [
+    431,
+    'The request line and header fields are too long.',
+    'Send fewer or shorter fields.',
+  ],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request took too long to arrive.', 'Send the request again.'],
 }
 
-export function unreadableAnswer(error?: NodeJS.ErrnoException): readonly [status: number, message: string] {
-  return answers[error?.code ?? ''] ?? [400, 'The request is not valid HTTP.']
+export function unreadableAnswer(error?: NodeJS.ErrnoException): Unreadable {
+  const other: Unreadable = [400, 'The request is not valid HTTP.', 'Correct the request.']
+  return answers[error?.code ?? ''] ?? other
 }
 
 /** Encodes an answer whose body has the form of the service's gateway (service-facts 12). */

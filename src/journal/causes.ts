@@ -6,8 +6,8 @@ interface Cause {
   readonly remedy: string
 }
 
-const correct = 'Correct the record in the client, then send it in a new batch.'
-const lookUp = 'Look the mark up in the service. If the mark is missing, send it in a new batch.'
+const correct = 'Correct the record in the client, then send the record in a new batch.'
+const lookUp = 'Look the mark up in the service. If the mark is missing, send the mark in a new batch.'
 const sendNew = 'Send the mark in a new batch.'
 
 /** The causes by the reason that the journal stores. */
@@ -53,8 +53,8 @@ const causes: Readonly<Record<string, readonly [cause: string, remedy: string]>>
     'another program wrote a newer mark',
     'Compare both marks in the service, and keep the right mark.',
   ],
-  notConnected: ['V3 could not be reached', `Check its address and the network. ${sendNew}`],
-  notSent: ['V2 could not be reached', `Check its address and the network. ${sendNew}`],
+  notConnected: ['V3 could not be reached', `Check the address of V3 and the network. ${sendNew}`],
+  notSent: ['V2 could not be reached', `Check the address of V2 and the network. ${sendNew}`],
   unavailable: ['V3 did not accept writes', `Wait until V3 accepts writes. ${sendNew}`],
   throttled: [
     'V3 rejected the calls because of its rate limit',

@@ -62,19 +62,27 @@ const schema = z.object({
  */
 function readJsonBatch(text: string): Operation[] {
   const parsed = schema.safeParse(parseJson(text))
-  if (!parsed.success) throw refusal('The body is not a JSON batch request.')
+  if (!parsed.success)
+    throw refusal('The body is not a JSON batch request.', 'Send an object with a list of requests.')
   const { requests } = parsed.data
   const known = new Set<string>()
   const groups = new Set<string>()
   let current: string | undefined
   for (const { id, atomicityGroup, dependsOn } of requests) {
-    if (known.has(id)) throw refusal('Two requests of the batch have the same id.')
+    if (known.has(id))
+      throw refusal('Two requests of the batch have the same id.', 'Give each request an id of its own.')
     if (!dependsOn.every((name) => known.has(name) || groups.has(name)))
-      throw refusal('A request depends on a request that does not precede it.')
+      throw refusal(
+        'A request depends on a request that does not precede it.',
+        'Send the other request first.',
+      )
     if (atomicityGroup !== current) {
       current = atomicityGroup
       if (current !== undefined && groups.has(current))
-        throw refusal('The requests of a group are not adjacent.')
+        throw refusal(
+          'The requests of a group are not adjacent.',
+          'Send the requests of a group one after another.',
+        )
       if (current !== undefined) groups.add(current)
     }
     known.add(id)
@@ -86,8 +94,8 @@ function readJsonBatch(text: string): Operation[] {
   }))
 }
 
-const refusal = (message: string): AdapterError =>
-  new AdapterError('ADP_BODY', `${message} Nothing was applied.`)
+const refusal = (message: string, remedy: string): AdapterError =>
+  new AdapterError('ADP_BODY', `${message} Nothing was applied. ${remedy}`)
 
 const split = { maxPadding: defaultBatchLimits.maxBoundaryPadding, at: {} }
 const REQUEST_LINE = /^([A-Z]{1,16}) (\S{1,32768}) HTTP\/1\.[01]$/
@@ -165,7 +173,7 @@ const maxAnswerBytes = 33_554_432
 const repliesTooLarge = odataError(
   413,
   'PayloadTooLarge',
-  'The replies of the batch exceed 32 MiB. This read was not executed. Send it in another batch.',
+  'The replies of the batch exceed 32 MiB. This read was not executed. Send the read in another batch.',
 )
 
 /**

@@ -211,7 +211,11 @@ const rootModels = {
   Legacy: attendanceV2Model,
 }
 
-const notAcceptable = odataError(406, 'NotAcceptable', '$metadata is available only as application/xml.')
+const notAcceptable = odataError(
+  406,
+  'NotAcceptable',
+  '$metadata is available only as application/xml. Nothing was read. Leave out $format.',
+)
 
 /** Answers a request for the service document or `$metadata` of a root. Returns `undefined` for any other path. */
 function answerMetadata(request: RoutedRequest): Reply | undefined {

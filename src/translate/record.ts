@@ -1,5 +1,10 @@
 import { isGuid } from '../odata/index.ts'
-import type { FlatRecord, RecordFault, UnmappedField } from '../v2/record/decode-record.ts'
+import {
+  type FlatRecord,
+  NOT_POSTED,
+  type RecordFault,
+  type UnmappedField,
+} from '../v2/record/decode-record.ts'
 import type { FlatReply } from '../v2/record/flat-reply.ts'
 import { JsonReader } from '../v2/record/json-reader.ts'
 import { type V3Record, type V3Reference, type V3Reply, ZERO_GUID } from '../v3/record.ts'
@@ -122,7 +127,7 @@ function applyPolicy(
       if (faults.length === MAX_NAMED) break
       faults.push({
         code: 'ADP_UNMAPPED_FIELD',
-        message: `${printable(field.name)} has no place in a V3 record.`,
+        message: `${printable(field.name)} has no place in a V3 record. ${NOT_POSTED} Omit the field.`,
       })
     } else {
       const fault = policy === 'pass' ? readPassedField(field, passed) : 'noPlace'
@@ -185,5 +190,5 @@ function readText(raw: string): string | undefined {
 }
 
 function fault(name: string, rule: string): RecordFault {
-  return { code: 'ADP_FIELD', message: `${name} ${rule}.` }
+  return { code: 'ADP_FIELD', message: `${name} ${rule}. ${NOT_POSTED} Correct the field.` }
 }

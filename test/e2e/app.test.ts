@@ -56,7 +56,7 @@ it('the adapter rejects bytes that are not HTTP and keeps serving', async () => 
   for (const bytes of ['\u0016\u0003\u0001', 'GET / HTTP/9.9\r\n\r\n']) {
     const reply = await exchange(port, bytes)
     expect(reply).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
-    expect(reply).toMatch(/\r\n\r\n\{"statusCode":400,"message":"The request is not valid HTTP\."\}$/)
+    expect(reply).toMatch(/\r\n\r\n\{"statusCode":400,"message":"The request is not valid HTTP\.[^"]*"\}$/)
   }
   expect(await exchange(port, 'GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toContain(
     '"ok"',
@@ -72,9 +72,13 @@ it.each([
   ],
 ])('the adapter sends a complete 431 response when %s is too long', async (_name, request) => {
   const { port } = await startAdapter('http://127.0.0.1:1')
-  const message = 'The request line and header fields are too long.'
-  const body = JSON.stringify({ statusCode: 431, message })
-  expect((await exchange(port, request)).split('\r\n')).toEqual([
+  const lines = (await exchange(port, request)).split('\r\n')
+  const body = lines.at(-1) ?? ''
+  expect(JSON.parse(body)).toEqual({
+    statusCode: 431,
+    message: expect.stringContaining('too long') as unknown,
+  })
+  expect(lines).toEqual([
     'HTTP/1.1 431 Request Header Fields Too Large',
     'Content-Type: application/json',
     `Content-Length: ${body.length}`,

@@ -215,7 +215,7 @@ describe('a request to the sandbox that is too large or malformed', () => {
   ])('gets a complete 431 reply for %s in the request line', async (_name, query) => {
     expect(await attack(identifiers(query))).toEqual({
       status: 431,
-      text: '{"statusCode":431,"message":"The request line and header fields are too long."}',
+      text: expect.stringMatching(/^\{"statusCode":431,"message":"[^"]*too long[^"]*"\}$/) as unknown,
     })
   })
 

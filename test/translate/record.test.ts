@@ -176,7 +176,7 @@ describe('toV3Record, for members that V3 does not have', () => {
     (name) => {
       const odd = { ...flat, unmapped: [{ name, raw: '1' }] }
       expect(toV3Record(odd, { ...mapping, unmappedFields: 'strict' }, at).faults).toEqual([
-        { code: 'ADP_UNMAPPED_FIELD', message: 'A member has no place in a V3 record.' },
+        { code: 'ADP_UNMAPPED_FIELD', message: expect.stringMatching(/^A member has no place/) as unknown },
       ])
     },
   )
@@ -338,7 +338,9 @@ describe('toV3Record in the mode pass for unmapped fields', () => {
     ['RecordedBy', `{"ExternalID":"${id}"}`, 'a guid or null'],
   ]
   it.each(refused)('refuses the member %s with the value %s', (name, raw, rule) => {
-    expect(pass(name, raw).faults).toEqual([{ code: 'ADP_FIELD', message: `${name} must be ${rule}.` }])
+    expect(pass(name, raw).faults).toEqual([
+      { code: 'ADP_FIELD', message: expect.stringContaining(`${name} must be ${rule}. `) as unknown },
+    ])
   })
 
   it.each(['recordedOn', 'ExternalID', '@odata.type', '__proto__', 'AttendanceHistorys', ''])(

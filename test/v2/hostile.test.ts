@@ -36,8 +36,8 @@ describe('decodeBatch with hostile input', () => {
     const { parts } = decodeBatch(Buffer.from(`${text}--b--`), 'multipart/mixed; boundary=b')
     expect(parts.map(({ faults }) => faults?.[0])).toEqual([
       { code: 'ADP_RECORD_LIMIT', message: expect.stringMatching(/1\.1 MiB.* 1 MiB/) as unknown },
-      { code: 'ADP_FIELD', message: 'Present is required.' },
-      { code: 'ADP_FIELD', message: 'Present is required.' },
+      { code: 'ADP_FIELD', message: expect.stringContaining('Present is required') as unknown },
+      { code: 'ADP_FIELD', message: expect.stringContaining('Present is required') as unknown },
     ])
   })
 

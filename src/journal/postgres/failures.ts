@@ -49,7 +49,7 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
   ['08', 'transient', UNREACHABLE],
   ['57', 'transient', 'the database is shutting down or takes too long'],
   // A deadlock or a serialisation failure.
-  ['40', 'transient', 'other transactions were in the way'],
+  ['40', 'transient', 'the database is busy with other transactions'],
   ['XX000', 'transient', REFUSES],
   ['XX00', 'damaged', 'the database is damaged'],
 ]

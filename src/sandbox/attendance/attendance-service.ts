@@ -90,7 +90,7 @@ function lookupName(name: string): string {
 const startDateRequired = odataError(
   400,
   'InvalidQuery',
-  'SIMS.Changes needs the parameter startDate: a date and time with offset such as 2026-03-02T09:00:00Z, a date such as 2026-03-02, or an alias for one.',
+  'SIMS.Changes has no valid parameter startDate. Nothing was read. Give a date and time with offset such as 2026-03-02T09:00:00Z, a date such as 2026-03-02, or an alias for one of these.',
 )
 
 /**

@@ -106,12 +106,15 @@ export function refuseWideRange(bounds: ReadBounds, maxDays: number): Reply | un
   const { from, to, learners, events, records } = bounds
   if (from !== -Infinity && to !== Infinity) {
     if (to - from <= maxDays * dayMs) return undefined
-    return refusal('DateRangeTooLong', `The filter spans more than ${maxDays} days. Read narrower ranges.`)
+    return refusal(
+      'DateRangeTooLong',
+      `The filter spans more than ${maxDays} days. Nothing was read. Read narrower ranges.`,
+    )
   }
   if (events !== undefined || records !== undefined || learners?.size === 1) return undefined
   return refusal(
     'DateRangeRequired',
-    `The filter must restrict AttendableEventStart to at most ${maxDays} days, or name one learner, an event or a record.`,
+    `The filter has neither a range of AttendableEventStart nor one learner, an event or a record. Nothing was read. Restrict AttendableEventStart to at most ${maxDays} days, or name one learner, an event or a record.`,
   )
 }
 

@@ -16,8 +16,10 @@ type MarkOutcome =
   | { readonly kind: 'conflict'; readonly message: string }
 
 const conflicts = {
-  marked: 'This learner already has a mark for the session. Nothing was stored.',
-  idTaken: 'The ExternalID belongs to the mark of another session. Nothing was stored.',
+  marked:
+    'This learner already has a mark for the session. Nothing was stored. Read the existing mark first.',
+  idTaken:
+    'The ExternalID belongs to the mark of another session. Nothing was stored. Send another ExternalID.',
 }
 
 /** Writes a mark after a check of its three ids. Reports all invalid ids together. */
@@ -63,15 +65,34 @@ export function writeMark(school: School, face: Face, write: MarkWrite): MarkOut
 export function postRecord(school: School, request: RoutedRequest): Reply {
   const contentType = request.header('content-type') ?? ''
   if (!/^application\/json *(;|$)/i.test(contentType))
-    return odataError(415, 'UnsupportedMediaType', 'Content-Type must be application/json.')
+    return odataError(
+      415,
+      'UnsupportedMediaType',
+      'The Content-Type is not application/json. Nothing was stored. Send the record as JSON.',
+    )
   const value = parseRelaxedJson(request.body.toString('utf8'))
-  if (value === undefined) return odataError(400, 'InvalidBody', 'The body is not valid JSON.')
+  if (value === undefined)
+    return odataError(
+      400,
+      'InvalidBody',
+      'The body is not valid JSON. Nothing was stored. Send one JSON object.',
+    )
   const reading = readRecordBody(value, request.principal.actorId)
   if ('faults' in reading)
-    return odataError(400, 'InvalidBody', 'The body is not an AttendanceRecord.', reading.faults)
+    return odataError(
+      400,
+      'InvalidBody',
+      'The body is not an AttendanceRecord. Nothing was stored. Correct the listed members.',
+      reading.faults,
+    )
   const outcome = writeMark(school, 'V3', reading.write)
   if (outcome.kind === 'unknownIds')
-    return odataError(400, 'ValidationFailed', 'The record names entities that do not exist.', outcome.faults)
+    return odataError(
+      400,
+      'ValidationFailed',
+      'The record names entities that do not exist. Nothing was stored. Correct the listed ids.',
+      outcome.faults,
+    )
   if (outcome.kind === 'conflict') return odataError(409, 'Conflict', outcome.message)
   const root = `${request.origin}${request.route.root}`
   const location = `${root}/AttendanceRecords(${outcome.view.externalId})`

@@ -55,16 +55,28 @@ export function createControlRoutes({ school, settings, reset }: ControlParts): 
 function refusalOf({ headers, socket }: Request): { code: string; message: string } | undefined {
   const { host = '', origin } = headers
   if (!isLoopbackAddress(socket.remoteAddress ?? ''))
-    return { code: 'LoopbackOnly', message: 'Control requests must come from this machine.' }
+    return {
+      code: 'LoopbackOnly',
+      message:
+        'The control request comes from another machine. Nothing was changed. Send the request on this machine.',
+    }
   // After DNS rebinding, a page of another site can reach this machine, but its requests still contain the name of the other host.
   if (!isLoopback(host.replace(/:\d*$/, '')))
-    return { code: 'ForeignHost', message: 'Control requests must use a loopback name or address.' }
+    return {
+      code: 'ForeignHost',
+      message:
+        'The control request does not use a loopback name or address. Nothing was changed. Send the request to 127.0.0.1.',
+    }
   // Browsers send the origin of a request in these headers (Fetch Metadata 2.4, Fetch 3.2). Other programs do not send these headers.
   const site = headers['sec-fetch-site'] ?? 'none'
   const isOwnSite = site === 'none' || site === 'same-origin'
   const isOwnOrigin = origin === undefined || origin === `http://${host}`
   if (isOwnSite && isOwnOrigin) return undefined
-  return { code: 'ForeignPage', message: 'Control requests must not come from another site.' }
+  return {
+    code: 'ForeignPage',
+    message:
+      'The control request comes from another site. Nothing was changed. Use a page of the sandbox or a local program.',
+  }
 }
 
 // Express recognises an error handler by its four parameters.
@@ -74,7 +86,9 @@ function answerError(error: unknown, _request: Request, response: Response, next
     return
   }
   const known = error instanceof AdapterError
-  const message = known ? error.message : 'The body is not valid JSON.'
+  const message = known
+    ? error.message
+    : 'The body is not valid JSON. Nothing was changed. Send one JSON object.'
   sendReply(
     response,
     odataError(400, known ? error.code : 'InvalidBody', message, known ? error.details : []),

@@ -54,12 +54,20 @@ export function rateLimitReply(retryAfterSeconds: number): Reply {
 }
 
 /** The reply for an unknown path, and for a path to an entity that does not exist. */
-export const notFound: Reply = odataError(404, 'NotFound', 'No resource of the service has this path.')
+export const notFound: Reply = odataError(
+  404,
+  'NotFound',
+  'No resource of the service has this path. Nothing was read or changed. Check the path.',
+)
 
 /** Builds the 405 reply. HEAD is allowed wherever GET is. */
 export function methodNotAllowed(...methods: string[]): Reply {
   const allowed = methods.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ')
-  const reply = odataError(405, 'MethodNotAllowed', `The resource allows ${allowed}.`)
+  const reply = odataError(
+    405,
+    'MethodNotAllowed',
+    `The resource allows only ${allowed}. Nothing was read or changed. Use one of these methods.`,
+  )
   return { ...reply, headers: { ...reply.headers, Allow: allowed } }
 }
 
@@ -75,7 +83,11 @@ export function refuseDomain(
   )
 }
 
-export const internalError: Reply = odataError(500, 'InternalError', 'The sandbox failed on this request.')
+export const internalError: Reply = odataError(
+  500,
+  'InternalError',
+  'The sandbox failed on this request. A write may have been applied. Report a bug.',
+)
 
 /** The error codes of the sandbox for errors that shared modules throw. */
 const codes: Readonly<Record<string, string>> = {

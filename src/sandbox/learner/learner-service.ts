@@ -135,7 +135,12 @@ function patchPersonal(
 ): Reply {
   const read = readMembers(changesSchema, parseRelaxedJson(request.body.toString('utf8')))
   if ('faults' in read)
-    return odataError(400, 'InvalidBody', 'The body does not fit the type LearnerPersonal.', read.faults)
+    return odataError(
+      400,
+      'InvalidBody',
+      'The body does not fit the type LearnerPersonal. Nothing was changed. Correct the listed members.',
+      read.faults,
+    )
   const entity = { ...current }
   for (const [name, value] of Object.entries(read.value)) if (value !== undefined) entity[name] = value
   school.patches.set(learner, entity)

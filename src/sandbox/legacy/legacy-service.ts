@@ -135,7 +135,12 @@ function writeFlat(
     )
   }
   if (record.Present && record.Absent)
-    return refuse(400, [{ code: 'INVALID_FIELD', message: 'A mark cannot be both Present and Absent.' }])
+    return refuse(400, [
+      {
+        code: 'INVALID_FIELD',
+        message: 'A mark cannot be both Present and Absent. Nothing was stored. Set one of them to false.',
+      },
+    ])
   const outcome = writeMark(school, 'V2', {
     externalId: zeroGuid,
     learner: record.Learner.toLowerCase(),

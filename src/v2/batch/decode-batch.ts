@@ -206,7 +206,7 @@ class BatchDecoder {
   private readRecord(head: PartHead, part: number, end: number): RecordResult {
     if (head.method !== 'POST' || head.target === 'entity') {
       const message =
-        'A batch accepts only POST to AttendanceRecords. This part was not sent. Send it outside the batch.'
+        'A batch accepts only POST to AttendanceRecords. This part was not sent. Send the request outside the batch.'
       return refused({ code: 'ADP_METHOD', message })
     }
     const bytes = end - head.bodyStart

@@ -124,7 +124,7 @@ function truncated(what: string, offset: number, at: ErrorLocation): AdapterErro
   const where = at.changeset === undefined ? 'batch' : 'changeset'
   return new AdapterError(
     'ADP_TRUNCATED',
-    `The ${where} has ${what}. It is truncated, or has another boundary. Nothing was posted. Send it whole.`,
+    `The ${where} has ${what}. It is truncated, or has another boundary. Nothing was posted. Send the whole batch.`,
     { at: { ...at, offset } },
   )
 }
@@ -237,7 +237,7 @@ function readRest(
   let at = text
   while (at < to && at - text <= maxPadding && (bytes[at] === SPACE || bytes[at] === TAB)) at += 1
   if (at - text > maxPadding) {
-    const message = `A delimiter line has more than ${maxPadding} blanks at its end. Remove them.`
+    const message = `A delimiter line has more than ${maxPadding} blanks at its end. Nothing was posted. Remove the blanks.`
     throw new AdapterError('ADP_LIMIT', message, { at: { offset: start } })
   }
   if (at >= to) return { start, end: to, closing }

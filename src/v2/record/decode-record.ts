@@ -36,6 +36,9 @@ export interface RecordFault {
   readonly message: string
 }
 
+/** The second part of the message of a fault: what happened to the record. */
+export const NOT_POSTED = 'The record was not posted.'
+
 export type RecordResult =
   | { readonly record: FlatRecord; readonly faults: undefined }
   | { readonly record: undefined; readonly faults: readonly RecordFault[] }
@@ -228,12 +231,14 @@ function refuse(reader: JsonReader, name: string, rule: string, faults: RecordFa
 }
 
 function fieldFault(name: string, rule: string): RecordFault {
-  return { code: 'ADP_FIELD', message: `${name} ${rule}.` }
+  return { code: 'ADP_FIELD', message: `${name} ${rule}. ${NOT_POSTED} Correct the field.` }
 }
 
 function faultOf({ message, isLimit, position }: JsonFault): RecordFault {
-  if (isLimit === true) return { code: 'ADP_RECORD_LIMIT', message: `${message}.` }
-  return { code: 'ADP_JSON', message: `The record is not a JSON object: ${message} (character ${position}).` }
+  if (isLimit === true)
+    return { code: 'ADP_RECORD_LIMIT', message: `${message}. ${NOT_POSTED} Send a shorter record.` }
+  const what = `The record is not a JSON object: ${message} (character ${position}).`
+  return { code: 'ADP_JSON', message: `${what} ${NOT_POSTED} Send one JSON object.` }
 }
 
 /** The charset of a record: `undefined` for UTF-8, a single-byte charset, `latin1`, or `other` if it cannot be read (batch-wire F26). */
@@ -267,12 +272,15 @@ export function decodeText(bytes: Buffer, charset: RecordCharset): string | Reco
 
 const unknownCharset: RecordFault = {
   code: 'ADP_CHARSET',
-  message: 'The charset must be UTF-8 or a single-byte charset such as ISO-8859-1.',
+  message: `The charset must be UTF-8 or a single-byte charset such as ISO-8859-1. ${NOT_POSTED} Encode the record in UTF-8.`,
 }
-const notUtf8: RecordFault = { code: 'ADP_CHARSET', message: 'The record is not valid UTF-8.' }
+const notUtf8: RecordFault = {
+  code: 'ADP_CHARSET',
+  message: `The record is not valid UTF-8. ${NOT_POSTED} Encode the record in UTF-8.`,
+}
 const notInCharset: RecordFault = {
   code: 'ADP_CHARSET',
-  message: 'The record is not valid in the charset of its Content-Type.',
+  message: `The record is not valid in the charset of its Content-Type. ${NOT_POSTED} Encode the record in that charset.`,
 }
 
 /** Decodes one flat record from bytes in the charset that `contentType` names (batch-wire F26). In all else it works as `decodeRecord`. */

@@ -28,10 +28,13 @@ const json = (members: object): string => JSON.stringify({ ...written, ...member
 /** Returns the JSON of the record with the text of one more member. */
 const withText = (member: string): string => JSON.stringify(written).replace('}', `,${member}}`)
 
-const field = (name: string, rule: string): object => ({ code: 'ADP_FIELD', message: `${name} ${rule}.` })
+const field = (name: string, rule: string): object => ({
+  code: 'ADP_FIELD',
+  message: expect.stringContaining(`${name} ${rule}. `) as unknown,
+})
 const syntax = (what: string, position: number): object => ({
   code: 'ADP_JSON',
-  message: `The record is not a JSON object: ${what} (character ${position}).`,
+  message: expect.stringContaining(`: ${what} (character ${position}). `) as unknown,
 })
 
 describe('decodeRecord', () => {
