@@ -236,7 +236,10 @@ function compose(config: Config, overrides: AppOverrides) {
   })
   const tokenRequests = {
     route: routes.v3,
-    onDenied: (partner: string) => accepted.ownDenied(partner, 'token'),
+    onFailed: (partner: string, isDenied: boolean) => {
+      if (isDenied) accepted.ownDenied(partner, 'token')
+      else events.tokenFailed({ partner })
+    },
   }
   const partners = toPartners(config, tokenRequests)
   const registry = createRegistry(partners)

@@ -35,8 +35,8 @@ interface ConfiguredPartners {
 interface TokenRequests {
   /** The way to the token endpoints. */
   readonly route?: UpstreamRoute
-  /** Called each time that a token endpoint rejects the client in the configuration of this partner. */
-  readonly onDenied?: (partner: string) => void
+  /** Called each time that a token endpoint issues no token for a partner. `isDenied`: it rejected the client in the configuration. */
+  readonly onFailed?: (partner: string, isDenied: boolean) => void
 }
 
 /** Creates the partners of a configuration. Reuses partners of `before` whose settings are unchanged, and tokens likewise. */
@@ -140,7 +140,7 @@ function toMatch(match: PartnerConfig['match']): Partner['match'] {
 /** Creates the source of a partner's tokens, or returns `undefined` for a partner without client credentials. */
 export function toTokenSource(
   { id, v3 }: PartnerConfig,
-  { route, onDenied }: TokenRequests = {},
+  { route, onFailed }: TokenRequests = {},
 ): TokenSource | undefined {
   const { mode, tokenUrl, clientId, clientSecret, scope, organisation } = v3.auth
   if (mode !== 'clientCredentials' || tokenUrl === undefined || clientId === undefined) return undefined
@@ -154,7 +154,7 @@ export function toTokenSource(
   }
   const fetch = () =>
     fetchToken(client, route).catch((error: unknown) => {
-      if (error instanceof AdapterError && error.code === 'ADP_V3_CREDENTIALS') onDenied?.(id)
+      onFailed?.(id, error instanceof AdapterError && error.code === 'ADP_V3_CREDENTIALS')
       throw error
     })
   return createTokenSource({ fetch, nowMs: () => systemClock.nowMs() })

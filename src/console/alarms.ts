@@ -51,6 +51,7 @@ const rules = {
   v3Fails: { tone: 'bad', remedy: 'Ask the operator of V3. markbridge doctor checks its address, certificate and credentials from this machine.', link: () => ['/batches?state=notApplied', 'Show the batches that V3 did not apply'] },
   v2Fails: { tone: 'bad', remedy: 'Ask the operator of V2. markbridge doctor checks its address and certificate from this machine.', link: () => ['/partners', 'Show the partners that V2 serves'] },
   ownDenied: { tone: 'bad', remedy: 'Correct v3.subscriptionKey or v3.auth of the partner; the configuration is reloaded without a restart.', link: toPartner },
+  noToken: { tone: 'bad', remedy: 'Check the token endpoint and v3.auth.tokenUrl of the partner. markbridge doctor asks the endpoint for a token from this machine.', link: toPartner },
   guardActed: { tone: 'bad', remedy: 'Find the cause in V3 before the next step forward.', link: toPartner },
   guardWarns: { tone: 'bad', remedy: 'Take the partner back to let V2 serve it.', link: toPartner },
   notApplied: { tone: 'bad', remedy: 'The marks are missing until the clients resend these batches. Ask the clients that have not resent them once V3 accepts writes.', link: toRecords('notApplied') },
@@ -74,6 +75,7 @@ const texts: Readonly<Record<Trouble['kind'], (count: number) => string>> = {
   denied: (count) => `V3 rejected the credentials of clients in ${formatCounted(count, 'write')}.`,
   ownDenied: (count) =>
     `V3 or its token endpoint rejected the configured key or client in ${formatCounted(count, 'call')}.`,
+  noToken: (count) => `The token endpoint issued no token for V3 in ${formatCounted(count, 'request')}.`,
   notApplied: (count) =>
     `V3 did not apply ${formatCounted(count, 'record')}. The clients were told to resend the batches and have not.`,
   unknown: (count) => `The outcome of ${formatCounted(count, 'record')} is unknown.`,

@@ -224,6 +224,8 @@ export function createEvents(
     credentialsDenied: event<OfPartner & { readonly status: number }>('warn', 'credentials denied by the upstream', counter('credentials_denied_total', 'Writes whose credentials V3 denied.', { partner })), // prettier-ignore
     /** V3 rejected the partner's subscription key or the token of its client credentials, or the token endpoint rejected the client. */
     ownCredentialsDenied: event('error', 'own credentials denied by V3', counter('own_credentials_denied_total', 'Calls for which V3 or its token endpoint denied credentials of the configuration.', { partner, what: ['subscriptionKey', 'token'] })), // prettier-ignore
+    /** The token endpoint of a partner could not be reached, or its response had no token. */
+    tokenFailed: event('error', 'no token for V3', counter('token_failures_total', 'Requests to the token endpoint of a partner that brought neither a token nor a rejection.', { partner })), // prettier-ignore
     passThroughFailed: event('warn', 'pass-through failed', counter('pass_through_failures_total', 'Passed-through requests without a complete reply.', { reason: ['unreachable', 'brokenReply'] })), // prettier-ignore
     /** The reply of V2 to a request is missing or incomplete. The reason `lost` means that at least a part of the request was sent. */
     relayFailed: event('warn', 'relay failed', counter('relay_failures_total', 'Requests to V2 without a complete reply.', { reason: ['unreachable', 'lost', 'brokenReply'] })), // prettier-ignore

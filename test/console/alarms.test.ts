@@ -62,6 +62,7 @@ const causes: readonly (readonly [string, Partial<Evidence>, Alarm['kind'], Alar
   ['V3 limits the rate of calls', since(1, 'v3Throttles'), 'v3Throttles', 'note'],
   ['V3 denies the credentials of a client', since(1, 'denied', 'acme'), 'denied', 'bad', 'acme'],
   ['V3 denies the credentials of the configuration', since(1, 'ownDenied', 'acme'), 'ownDenied', 'bad', 'acme'],
+  ['the token endpoint issues no token', since(1, 'noToken', 'acme'), 'noToken', 'bad', 'acme'],
   ['clients have not resent records', since(1, 'notApplied', 'acme'), 'notApplied', 'bad', 'acme'],
   ['there are dead letters', since(1, 'deadLetters', 'acme'), 'deadLetters', 'bad', 'acme'],
   ['records are unknown for a minute', since(1, 'unknown', 'acme'), 'unknown', 'note', 'acme'],

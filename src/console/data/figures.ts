@@ -7,6 +7,7 @@ const stored = [
   { name: 'v2', metric: 'markbridge_v2_call_duration_seconds', label: 'status' },
   { name: 'accepted', metric: 'markbridge_credentials_accepted_total', label: 'partner' },
   { name: 'denied', metric: 'markbridge_credentials_denied_total', label: 'partner' },
+  { name: 'noToken', metric: 'markbridge_token_failures_total', label: 'partner' },
   { name: 'ownDenied', metric: 'markbridge_own_credentials_denied_total', label: 'partner' },
 ] as const
 

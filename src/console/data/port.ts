@@ -46,13 +46,17 @@ export interface Overview {
 }
 
 export interface Trouble {
-  /** `denied`: V3 denied credentials of clients. `ownDenied`: V3 or its token endpoint denied the credentials in the configuration. */
+  /**
+   * `denied`: V3 denied credentials of clients. `ownDenied`: V3 or its token endpoint denied the credentials in the configuration.
+   * `noToken`: the token endpoint could not be reached, or its response had no token.
+   */
   readonly kind:
     | 'v3Fails'
     | 'v3Throttles'
     | 'v2Fails'
     | 'denied'
     | 'ownDenied'
+    | 'noToken'
     | 'notApplied'
     | 'unknown'
     | 'parked'

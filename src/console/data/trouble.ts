@@ -26,12 +26,15 @@ const sides = {
   v2Fails: judgeCalls('v2', failures, 0.5),
 } as const
 
+const credentialKinds = ['denied', 'ownDenied', 'noToken'] as const
+type CredentialKind = (typeof credentialKinds)[number]
+
 /**
- * Creates the judge of denied credentials. Credentials that V3 accepts later are valid again. A confirmed mark would not show this, because
+ * Creates the judge of denied credentials and missing tokens. Credentials that V3 accepts later are valid again. A confirmed mark would not show this, because
  * V2 may have confirmed the mark.
  */
 const judgeDenials =
-  (kind: 'denied' | 'ownDenied', partner: string): Judge =>
+  (kind: CredentialKind, partner: string): Judge =>
   (rows) => {
     const own = (wanted: string) =>
       sumOf(rows.filter(({ words: [name, id] }) => name === wanted && id === partner))
@@ -70,8 +73,10 @@ export async function readTrouble(
 ): Promise<readonly Trouble[]> {
   const live = await read('live')
   const denials = new Map(
-    live.rows.flatMap(({ words: [kind, partner = ''] }) =>
-      kind === 'denied' || kind === 'ownDenied' ? [[`${kind} ${partner}`, { kind, partner }] as const] : [],
+    live.rows.flatMap(({ words: [word, partner = ''] }) =>
+      credentialKinds.flatMap((kind) =>
+        kind === word ? [[`${kind} ${partner}`, { kind, partner }] as const] : [],
+      ),
     ),
   )
   const judged = [

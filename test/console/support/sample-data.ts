@@ -150,7 +150,7 @@ export function sampleOverview(scope: Scope): Overview {
         count: 3,
         sinceMs: NOW_MS - 60_000,
       })),
-      ...(['denied', 'ownDenied', 'notApplied', 'unknown', 'parked', 'deadLetters'] as const).map(
+      ...(['denied', 'ownDenied', 'noToken', 'notApplied', 'unknown', 'parked', 'deadLetters'] as const).map(
         (kind, at) => ({
           ...{ kind, partner: 'acme', count: 9 - at, sinceMs: NOW_MS - 170_000 + at },
         }),

@@ -74,6 +74,8 @@ const cases: readonly Case[] = [
   { alert: 'MarkbridgeV3Throttles', series: [[calls('429'), '9x30']], at: '25m', fires: undefined },
   { alert: 'MarkbridgeQueueSlow', series: [[bucket('30'), '0+1x30'], [bucket('60'), '0+9x30'], [bucket('+Inf'), '0+9x30']], at: '25m', fires: {} },
   { alert: 'MarkbridgeQueueSlow', series: [[bucket('30'), '0+9x30'], [bucket('60'), '0+9x30'], [bucket('+Inf'), '0+9x30']], at: '25m', fires: undefined },
+  { alert: 'MarkbridgeNoToken', series: [[own('token_failures_total', acme), '0x3 1 2 3x9']], at: '7m', fires: ofAcme },
+  { alert: 'MarkbridgeNoToken', series: [[own('token_failures_total', acme), '1x20']], at: '7m', fires: undefined },
   { alert: 'MarkbridgeOwnCredentialsDenied', series: [[own('own_credentials_denied_total', `${acme},what="token"`), '0x3 1x9']], at: '5m', fires: { ...ofAcme, what: 'token' } },
   { alert: 'MarkbridgeOwnCredentialsDenied', series: [[own('own_credentials_denied_total', `${acme},what="token"`), '1x20']], at: '5m', fires: undefined },
   { alert: 'MarkbridgeClientCredentialsDenied', series: [[own('credentials_denied_total', acme), '0+1x90']], at: '65m', fires: ofAcme },
