@@ -119,10 +119,10 @@ async function readWaiting(db: Db): Promise<readonly Trouble[]> {
   const rows = await rowsOf<
     Omit<Trouble, 'kind'> & { readonly partner: string; readonly state: number | undefined }
   >(db)`
-    select b.partner, r.state, cast(sum(r.records) as bigint) as count, min(b.received_ms) as "sinceMs" from (
-      select batch, state, count(*) as records from journal_records where active = 1 group by batch, state
+    select b.partner, r.state, count(*) as count, min(b.received_ms) as "sinceMs" from (
+      select batch, state from journal_records where active = 1
       union all
-      select batch, null, count(*) from journal_records where dead_letter = 1 group by batch) r
+      select batch, null from journal_records where dead_letter = 1) r
     join journal_batches b on b.id = r.batch group by b.partner, r.state`
   return rows.flatMap(({ state, ...row }): readonly Trouble[] => {
     const kind = state === undefined ? 'deadLetters' : recordStates[state]
