@@ -111,7 +111,7 @@ export function describeCause(
     case 'ADP_NOT_FOUND':
       return `${side} has no such path (404). Check the base address of ${side}.`
     case 'ADP_UPSTREAM_REFUSED':
-      return `${side} rejected the query${days}: ${cause.details.map(({ code }) => codeOf(code)).join(', ')}.`
+      return `${side} rejected the query${days}: ${cause.details.map(({ code }) => codeOf(code)).join(', ') || 'its reply has no error code'}.`
     case 'ADP_UPSTREAM_PROTOCOL':
     case 'ADP_QUERY':
       return `${side}${days}: ${cause.message}`

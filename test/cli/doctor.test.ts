@@ -196,6 +196,15 @@ test.each([
   },
 )
 
+test('doctor says that the reply has no error code if V3 answers 400 without JSON', async () => {
+  const { url: baseUrl } = await startUpstream(replyWith(400, 'no JSON'))
+  const { checks } = await doctor({ upstreams: { v3: { baseUrl } } })
+  expect(checks.find(({ check }) => check === 'read of V3 for default')).toMatchObject({
+    result: 'fails',
+    message: expect.stringContaining('has no error code') as unknown,
+  })
+})
+
 const LOOPBACK = 'IP:127.0.0.1'
 const AUTHORITY_MISSING =
   'Set upstreams.*.tls.ca (or NODE_EXTRA_CA_CERTS) to the certificate of the authority that issued it, or use another address.'

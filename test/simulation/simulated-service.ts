@@ -288,10 +288,6 @@ export class SimulatedService {
       []
     return { status: 200, body: JSON.stringify({ value: marks.map(show) }) }
   }
-
-  standing(key: string): Mark | undefined {
-    return this.marks.get(key)?.at(-1)
-  }
 }
 
 /** A request inside a batch, which both batch formats share. */
