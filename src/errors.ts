@@ -147,7 +147,7 @@ export function describeFileError(cause: unknown): string {
   return fileCauses[code] ?? code
 }
 
-/** The body of the reply to a request that failed as a whole (batch-wire 5). It is an OData error with the location as `target`. */
+/** The body of the reply to a request that failed as a whole (batch-wire 5). The body is an OData error with the location as `target`. */
 interface ErrorBody {
   readonly error: {
     readonly code: string

@@ -16,8 +16,8 @@ import { createReaderConnections, createWholeReader, type Refusal } from '../ups
 import type { createRoutes } from './routes.ts'
 
 /**
- * The idle timeout of a client connection. It is longer than the idle timeout of common load balancers. Otherwise a load balancer could
- * send a batch on a connection that is closing, and then send the batch again.
+ * The idle timeout of a client connection. This timeout is longer than the idle timeout of common load balancers. Otherwise a load balancer
+ * could send a batch on a connection that is closing, and then send the batch again.
  */
 const CLIENT_IDLE_MS = 75_000
 /** The longest time in which a client may send a whole request. The minimum rate ends slow requests earlier. */
@@ -82,7 +82,7 @@ export function createListener(
 }
 
 const V2_CONNECTIONS = 64
-/** The limit for one page of V2. It is high because V2 may repeat the whole history of a learner and event with each mark. */
+/** The limit for one page of V2. The limit is high because V2 may repeat the whole history of a learner and event with each mark. */
 const MAX_PAGE_BYTES = 8_388_608
 
 /** Returns a function that counts the requests that get no connection. */

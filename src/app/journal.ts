@@ -114,7 +114,9 @@ const SAVE_EVERY_MS = 5_000
 /** The number of turns between two loads of the stored profile, which other instances change too. */
 const LOAD_EVERY = 12
 
-/** Creates the keeper, which loads and saves the echo profile of a V3 service. It never delays a request, and retries after a failure. */
+/**
+ * Creates the keeper, which loads and saves the echo profile of a V3 service. The keeper never delays a request, and retries after a failure.
+ */
 export function createEchoKeeper(
   echoes: Pick<EchoLearning, 'profile' | 'replaceProfile'>,
   journal: Pick<Journal, 'readNote' | 'writeNote'>,

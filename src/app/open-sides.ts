@@ -34,7 +34,7 @@ interface SidesOptions {
   readonly onCodesUnknown: (status: number) => void
 }
 
-/** Opens V2 and V3 for a comparison run. The limits, connections and credentials are like those of `createApp`. No call is made yet. */
+/** Opens V2 and V3 for a comparison run. The limits, connections and credentials are the same as in `createApp`. No call is made yet. */
 export function openSides(options: SidesOptions) {
   const { config, v2, v2Credentials } = options
   const { upstreams } = config

@@ -101,7 +101,7 @@ export async function run(argv: readonly string[], overrides: AppOverrides = {})
   const output = { isLost: false }
   process.stderr.on('error', () => undefined)
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
-    // A closed pipe, such as that of `| head`, is not a failure.
+    // A closed pipe, such as the pipe to `head`, is not a failure.
     if (code === 'EPIPE' || output.isLost) return
     output.isLost = true
     process.exitCode = 1

@@ -13,7 +13,7 @@ const LOOPBACK = [Buffer.from([127, 0, 0, 1]), Buffer.from('1'.padStart(32, '0')
 const HOUR_MS = 3_600_000
 const LIFETIME_MS = 90 * 24 * HOUR_MS
 
-/** Creates a certificate for localhost, 127.0.0.1 and ::1 that is valid for 90 days, and its key. Both are PEM texts. */
+/** Creates a certificate for localhost, 127.0.0.1 and ::1 that is valid for 90 days, and its key, both as PEM texts. */
 export function createSelfSigned(nowMs: number): { readonly cert: string; readonly key: string } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const algorithm = encode(SEQUENCE, ECDSA_WITH_SHA256)

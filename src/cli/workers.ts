@@ -121,9 +121,9 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
 }
 
 /**
- * Creates the part of a reload that runs in the primary process. It passes the configuration to one worker after another. The first worker
- * that answers decides for all workers, since they share settings and journal. A worker that does not apply an accepted configuration is
- * ended, and its replacement starts with the new configuration.
+ * Creates the part of a reload that runs in the primary process. This part passes the configuration to one worker after another. The first
+ * worker that answers decides for all workers, since they share settings and journal. A worker that does not apply an accepted configuration
+ * is ended, and its replacement starts with the new configuration.
  */
 export function createWorkersConfig(first: Config, answerMs: number) {
   const configured = new Set<ReloadPeer>()

@@ -4,7 +4,7 @@ import { AdapterError } from '../errors.ts'
 import { parseJson } from '../upstream/index.ts'
 import { differenceKinds, verdicts } from './verdict.ts'
 
-/** The maximum size of a run document. It has room for about 100,000 classes of differences. */
+/** The maximum size of a run document. A document of this size has room for about 100,000 classes of differences. */
 export const MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 const MAX_CLASSES = 100_000
 const MAX_GROUPS = 20_000
@@ -47,7 +47,7 @@ const form = z
     /** Classes of differences, sorted by count, largest first. */
     differences: listOf(z.object({ path: text, kind, v2Class: text, v3Class: text, count }).readonly()),
     equivalences: listOf(z.object({ rule: text, path: text, count }).readonly()),
-    /** Fields in which two reads of V2 differ. They are not among `differences`. `measured` is false if V2 was read only once. */
+    /** Fields in which two reads of V2 differ. `differences` does not contain these fields. `measured` is false if V2 was read only once. */
     noise: z
       .object({
         measured: z.boolean(),

@@ -132,7 +132,7 @@ interface OwnershipChange {
 }
 
 /**
- * Finds the partners whose stored records would lose their owner or get another owner. This happens if a partner is removed or renamed, if
+ * Finds the partners whose stored records would lose their owner or get another owner. A partner is affected if it is removed or renamed, if
  * its `match` changes, or if its rules for the owner of a batch change. Adding or removing subscription keys is allowed if at least one key
  * stays and no key moves to another partner.
  */

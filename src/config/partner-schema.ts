@@ -15,7 +15,10 @@ const keyHashes = z
   )
   .transform((given) => [given].flat().map((text) => text.toLowerCase()))
 
-/** The value of the header that identifies a partner. It is never printed, because every caller that knows it can write as the partner. */
+/**
+ * The value of the header that identifies a partner. The value is never printed, because every caller that knows the value can write as the
+ * partner.
+ */
 const headerValue = textOrSecret.transform((value) => (typeof value === 'string' ? new Secret(value) : value))
 
 const unreachablePrefix =

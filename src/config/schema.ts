@@ -9,7 +9,7 @@ import { bytes, httpUrl, key, ms, timeWithin } from './values.ts'
 
 const DAY_MS = 86_400_000
 
-/** The name of an operator. It contains no colon, because the audit trail calls a user of the operating system `os:<user>`. */
+/** The name of an operator. The name contains no colon, because the audit trail calls a user of the operating system `os:<user>`. */
 const operatorName = z
   .string()
   .regex(

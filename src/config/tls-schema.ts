@@ -58,7 +58,7 @@ export const upstreamTlsSchema = z
 
 const PROXY = 'must be http://<host>:<port>, or { env: NAME } or { file: path } with such an address'
 
-/** The address of an outbound proxy. It becomes a secret, because it may contain a password. */
+/** The address of an outbound proxy. The address becomes a secret, because it may contain a password. */
 export const proxySchema = z
   .union([z.string().meta({ pattern: '^[Hh][Tt][Tt][Pp]://.+$' }), secret], PROXY)
   .transform((address) => (typeof address === 'string' ? new Secret(address) : address))

@@ -87,7 +87,9 @@ export function hasWholeHost({ pathname, search, hash }: URL): boolean {
   return !`${pathname}${search}${hash}`.includes('@')
 }
 
-/** The second half of an error message about the address of a journal. It quotes no address, because an address may contain a password. */
+/**
+ * The second half of an error message about the address of a journal. The text quotes no address, because an address may contain a password.
+ */
 export const JOURNAL_ADDRESS =
   'must be sqlite:<file>, postgres://<user>:<password>@<host>/<database> or none; characters such as / @ : ? # and % in the user or password ' +
   'have to be percent-encoded (/ as %2F, @ as %40)'

@@ -6,7 +6,7 @@ import { AdapterError } from '../errors.ts'
 export interface RequestTarget {
   /** The decoded path. The parser accepts only paths that every server decodes in the same way. */
   readonly path: string
-  /** The path as the client sent it, for requests to V3 and for links in replies. It has as many segments as `path`. */
+  /** The path as the client sent it, for requests to V3 and for links in replies. `rawPath` has as many segments as `path`. */
   readonly rawPath: string
   /** The query with its `?`, or an empty string. */
   readonly query: string

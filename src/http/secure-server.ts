@@ -3,7 +3,7 @@ import { createServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { Server as TlsServer } from 'node:tls'
 
-/** A certificate with the certificates of its issuers, and its key. Both are PEM texts. */
+/** A certificate with the certificates of its issuers, and its key, both as PEM texts. */
 export interface ServerTls {
   readonly cert: string
   readonly key: string

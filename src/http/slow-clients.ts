@@ -10,7 +10,10 @@ export const usualPace = {
   /** The minimum mean rate at which a client must send a body and read a reply, over the windows below. */
   minBytesPerSecond: 512,
   uploadMs: 10_000,
-  /** The window for replies. It is longer, because the kernel reports the bytes that the client has read in large steps. */
+  /**
+   * The window for replies. This window is longer than the window for uploads, because the kernel reports the bytes that the client has read
+   * in large steps.
+   */
   replyMs: 30_000,
 }
 
@@ -40,7 +43,7 @@ const CHECKS_PER_WINDOW = 4
 
 /** Creates the watch for slow clients, which uses one timer for all exchanges. Time counts only while the adapter waits for the client. */
 export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
-  // Slots are reused, because the copies of a growing `Set` would keep requests in memory. This saves 4 µs of 65 µs per relayed request.
+  // Slots are reused, because the copies of a growing `Set` would keep requests in memory. Reuse saves 4 µs of 65 µs per relayed request.
   const exchanges: (Exchange | undefined)[] = []
   const free: number[] = []
   const everyMs = Math.ceil(Math.min(rules.uploadMs, rules.replyMs) / CHECKS_PER_WINDOW)

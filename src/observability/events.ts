@@ -215,7 +215,7 @@ export function createEvents(
 
     /** A client sent something else than TLS, offered nothing that the listener accepts, or did not complete the TLS handshake in time. */
     handshakeFailed: event<{ readonly reason: 'plainHttp' | 'timeout' | 'other'; readonly code: string }>('warn', 'TLS handshake failed', counter('handshake_failures_total', 'Connections of clients that were closed before their TLS handshake was complete.', { reason: ['plainHttp', 'timeout', 'other'] })), // prettier-ignore
-    /** The process reached its limit of open files. It closed `idle` connections without a request, and `refused` new connections. */
+    /** The process reached its limit of open files. The process closed `idle` connections without a request, and `refused` new connections. */
     connectionsCrowded: event<{ readonly limit: number; readonly idle: number; readonly refused: number }>('warn', 'connections at the limit of open files', (crowd) => crowded({}, crowd.idle + crowd.refused)), // prettier-ignore
     /** The bytes after a request were invalid. The adapter sent the `owed` replies, answered with `status` and closed the connection. */
     laterBytesRefused: event<{ readonly status: number; readonly owed: number }>('warn', 'bytes after a request refused', counter('later_bytes_refused_total', 'Connections that were closed for invalid bytes after a request.', {})), // prettier-ignore

@@ -11,7 +11,7 @@ export type { Logger }
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 /**
- * Creates the logger. It writes JSON lines to standard error, because standard output is for ready lines and results. All log lines come
+ * Creates the logger, which writes JSON lines to standard error, because standard output is for ready lines and results. All log lines come
  * from `events.ts`, except the count of dropped lines: the types of its fields are an allow-list, whereas redaction would find only known
  * leaks. `worker` is the number of the process if several processes share the output. Throws `ADP_CONFIGURATION` for an unknown level.
  */

@@ -57,7 +57,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
   const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', { partner, side, kind: ['unknown', 'serverError', 'refused', 'slow'] }) // prettier-ignore
   const evidence = counter('compare_evidence_total', 'Compared requests by whether the journal stored their evidence.', { partner, fate: ['kept', 'lost'] }) // prettier-ignore
   let observesProcess = false
-  /** The partners whose series exist already. They are created once, because a partner has more than a hundred series. */
+  /** The partners whose series exist already. The series are created once, because a partner has more than a hundred of them. */
   const begun = new Set<string>()
   const prepare = (): void => {
     for (const id of partners()) {
@@ -273,7 +273,7 @@ function add(snapshots: MetricsSnapshot[]): Registry {
   return AggregatorRegistry.aggregate(snapshots)
 }
 
-/** Returns true for a counter or histogram, whose values stay valid after their process has ended. Those of a gauge do not. */
+/** Returns true for a counter or histogram, whose values stay valid after their process has ended. The values of a gauge do not. */
 function isCounted(metric: object): boolean {
   return 'type' in metric && (metric.type === 'counter' || metric.type === 'histogram')
 }

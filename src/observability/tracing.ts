@@ -13,8 +13,8 @@ interface CallSpan {
 }
 
 /**
- * The traces of one process. Each client request has a span, and so do recovery and live comparison. A span has one child for each call to
- * V3 or V2, and for each commit of the journal that its request waits for. The attributes of spans are those of events, which are the
+ * The traces of one process. Each client request has a span, and so do recovery and live comparison. A span has one child for each call to V3
+ * or V2, and for each commit of the journal that its request waits for. Spans have the attributes of events. These attributes are the
  * allow-list of what may be logged.
  */
 export interface Tracing {
@@ -58,7 +58,7 @@ const ANSWERS: ReadonlySet<string> = new Set([
 const CLOSE_MS = 5_000
 const CLIENT_GONE = 499
 
-/** Loads the OpenTelemetry packages. They are optional, so that an installation without traces does not need their 28 MB. */
+/** Loads the OpenTelemetry packages. The packages are optional, so that an installation without traces does not need their 28 MB. */
 async function loadPackages() {
   try {
     const [api, sdk, exporter, resources] = await Promise.all([

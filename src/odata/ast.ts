@@ -69,7 +69,7 @@ export interface LogicalExpr extends Positioned {
 export type BinaryOperator =
   'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le' | 'has' | 'in' | 'add' | 'sub' | 'mul' | 'div' | 'divby' | 'mod'
 
-/** A left-associative operator other than `and` and `or`. `position` is that of the left operand. */
+/** A left-associative operator other than `and` and `or`. `position` is the position of the left operand. */
 export interface BinaryExpr extends Positioned {
   readonly kind: 'binary'
   readonly operator: BinaryOperator

@@ -1,4 +1,4 @@
-/** A map of at most `maxEntries` entries. It evicts the least recently used entry, because its keys may come from clients. */
+/** A map of at most `maxEntries` entries. The map evicts the least recently used entry, because its keys may come from clients. */
 export class BoundedMap<Key, Value> extends Map<Key, Value> {
   private readonly maxEntries: number
 

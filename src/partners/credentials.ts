@@ -39,10 +39,13 @@ interface Accepted {
   readonly credentials: V3Credentials
 }
 
-/** The client credentials that V3 or V2 accepted. They decide whose share a request uses, and which open records they may finish. */
+/**
+ * The client credentials that V3 or V2 accepted. Accepted credentials decide whose share a request uses, and which open records recovery may
+ * finish with them.
+ */
 export type AcceptedCredentials = ReturnType<typeof createAcceptedCredentials>
 
-/** Creates the store of accepted credentials. It is only in memory and never on a disk. */
+/** Creates the store of accepted credentials. The store is only in memory and never on a disk. */
 export function createAcceptedCredentials(listener: VerdictListener = noListener) {
   const owners = new BoundedMap<string, readonly Accepted[]>(MAX_OWNERS)
   const opaque = new BoundedMap<string, V3Credentials>(MAX_OPAQUE)

@@ -80,7 +80,10 @@ export function arrivalMs(
 /** A client as its request describes it. Nothing was verified. */
 export interface Client {
   readonly partner: Partner
-  /** The client's own credentials, which can finish its writes later. Both members are empty strings if the client sent no credentials. */
+  /**
+   * The client's own credentials, which can finish its writes later. The key and the token are empty strings if the client sent no
+   * credentials.
+   */
   readonly client: V3Credentials
   readonly owner: string
   readonly identity: ClientIdentity

@@ -18,10 +18,10 @@ const MAX_READ_BYTES = 1_048_576
 const MAX_WRITE_BYTES = 8_388_608
 
 /**
- * Opens an exchange, and decides what must not depend on its outcome: whether the guards count it, whether it is compared, and how much of
- * its reply is copied. `after` must be called once, when the exchange is over. It hands the result to the log, the advice, the comparison,
- * the recorder and the guards. Advice, comparison and guards ignore a client whose credentials no service has accepted, because such a
- * client can invent schools and records at no cost.
+ * Opens an exchange, and decides what must not depend on its outcome: whether the guards count it, whether it is compared, and how much of its
+ * reply is copied. `after` must be called once, when the exchange is over. `after` hands the result to the log, the advice, the comparison,
+ * the recorder and the guards. Advice, comparison and guards ignore a client whose credentials no service has accepted, because such a client
+ * can invent schools and records at no cost.
  */
 export function openExchange(context: AfterContext, received: Received) {
   const { request, client, kind, side, entry } = received

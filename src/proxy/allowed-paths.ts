@@ -4,7 +4,7 @@ import { AdapterError } from '../errors.ts'
 import { pathOf } from '../http/request-target.ts'
 import { createPathTest, segmentsOf } from './path-pattern.ts'
 
-/** A path pattern for `createPathTest`. It accepts the default methods of such paths, or the `methods` that it names. */
+/** A path pattern for `createPathTest`. The pattern allows the default methods of such paths, or the listed `methods`. */
 export type AllowedPath = string | { readonly path: string; readonly methods: readonly string[] }
 
 /** The methods that every path on the pass-through list accepts by default. */

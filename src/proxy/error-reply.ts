@@ -49,7 +49,10 @@ function toAdapterError(cause: unknown, events: Events): AdapterError {
       )
 }
 
-/** The code for a write that may have been applied. It depends on the side, because V2 applies a write again if the client resends it. */
+/**
+ * The code for a write that may have been applied. The code depends on the side, because V2 applies a write again if the client resends the
+ * write.
+ */
 export type UnknownOutcome = 'ADP_OUTCOME_UNKNOWN' | 'ADP_V2_OUTCOME_UNKNOWN'
 
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])

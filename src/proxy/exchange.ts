@@ -37,7 +37,7 @@ export type Received = Omit<Exchange, 'copyBytes' | 'result'>
 export interface ExchangeResult {
   /** The decoded write. Missing until then, and `undefined` if the write cannot be decoded and V2 gets it unchanged. */
   plan?: Plan | undefined
-  /** The parts of the reply to a write that V3 serves, by position. They have no JSON if the reply is not copied. */
+  /** The parts of the reply to a write that V3 serves, by position. The parts have no JSON if the reply is not copied. */
   readonly parts: Map<number, PartReply>
   /** The time at which the latest of `parts` was known. */
   settledMs?: number

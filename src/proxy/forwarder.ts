@@ -124,9 +124,9 @@ export interface ForwarderOptions {
 const MAX_INTERCEPTED_BYTES = 65_536
 
 /**
- * Creates a forwarder with connections of its own. It removes hop-by-hop fields and changes nothing else. http-proxy-middleware streams
- * bodies. undici sends requests without a body, or with a body that was already read. If the upstream cannot be reached, the client gets
- * 503 `ADP_UPSTREAM_UNAVAILABLE`. If a write may have been sent, the client gets 504 with the code `outcomeUnknown`. If a reply of the
+ * Creates a forwarder with connections of its own. The forwarder removes hop-by-hop fields and changes nothing else. http-proxy-middleware
+ * streams bodies. undici sends requests without a body, or with a body that was already read. If the upstream cannot be reached, the client
+ * gets 503 `ADP_UPSTREAM_UNAVAILABLE`. If a write may have been sent, the client gets 504 with the code `outcomeUnknown`. If a reply of the
  * upstream is cut off, the client's connection is closed too.
  */
 export function createForwarder(options: ForwarderOptions) {

@@ -8,7 +8,7 @@ export interface LinkRewriting {
 export interface ReplyLinks {
   /** The replacements. The first that matches applies. Each `from` begins with the `from` of the last entry, the upstream's address. */
   readonly rewritings: readonly LinkRewriting[]
-  /** The requested address without its query. A link to its next page is replaced by this address, whatever host the link names. */
+  /** The requested address without its query. A link to its next page is replaced by this address, even if the link names another host. */
   readonly requested: string
 }
 

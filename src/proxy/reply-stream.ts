@@ -87,7 +87,7 @@ export function createBatchReply(
   }
 }
 
-/** Creates the reply to a batch whose ids differ: a single 200, whatever the outcomes of its records (batch-wire 3). */
+/** Creates the reply to a batch whose ids differ: a single 200 without the outcomes of the records (batch-wire 3). */
 export function createMismatchReply(response: ServerResponse, newId: () => string): Reply {
   return {
     setPart: () => undefined,

@@ -116,7 +116,7 @@ function openPageSource(
   }
 }
 
-/** The content of a next link. It needs no state of the adapter, so the link works after a restart and on another instance. */
+/** The content of a next link. The content needs no state of the adapter, so the link works after a restart and on another instance. */
 export interface NextLink extends ReadPosition {
   readonly query: string
   /** The number of rows of `$top` that are left, or `undefined` if the query has no `$top`. */

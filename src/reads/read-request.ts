@@ -19,7 +19,7 @@ export interface ReadRequest {
   readonly query: string
   /** The absolute address without the query. Its path has the client's spelling, because its prefix may identify the partner. */
   readonly address: string
-  /** The address for next links. It leads back to V3, whichever side serves the partner when the client follows the link. */
+  /** The address for next links. The address leads back to V3, even if V2 serves the partner when the client follows the link. */
   readonly nextAddress: string
   /** The values of the headers `Accept` and `Prefer`. A header that was not sent is an empty string. */
   readonly accept: string

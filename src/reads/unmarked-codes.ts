@@ -18,9 +18,9 @@ export interface UnmarkedCodes {
   /** Returns the same rules as `rulesFor`, or `undefined` if the ids of the letters are not known or have expired. */
   knownRules(client: CodeClient): ReadRules | undefined
   /**
-   * Returns the partner's rules with the ids of its letters from V3's lookup (service-facts 7). The lookup is read for each client, because
-   * a token belongs to one school and each school has its own ids. It is read again after ten minutes. If the service has no lookup, or the
-   * client may not read it, the letters have no effect, and an event reports this. Throws the errors of `readUpstream`: after a temporary
+   * Returns the partner's rules with the ids of its letters from V3's lookup (service-facts 7). The lookup is read for each client, because a
+   * token belongs to one school and each school has its own ids. The lookup is read again after ten minutes. If the service has no lookup, or
+   * the client may not read it, the letters have no effect, and an event reports this. Throws the errors of `readUpstream`: after a temporary
    * failure the read must fail too, because a page could contain rows that are not marks.
    */
   rulesFor(session: ReadSession, client: CodeClient): Promise<ReadRules>
@@ -62,7 +62,7 @@ export function createUnmarkedCodes(
       if (rules !== undefined) return rules
       const name = cacheKey(client)
       for (let other = lookups.get(name); other !== undefined; other = lookups.get(name)) {
-        // A lookup may have failed only for another request, for example because its client disconnected. It is then repeated for this
+        // A lookup may have failed only for another request, for example because its client disconnected. The lookup is then repeated for this
         // request.
         const ids = await other.catch(() => undefined)
         if (ids !== undefined) return withIds(client, ids)

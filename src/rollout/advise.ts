@@ -18,7 +18,7 @@ export interface EvidenceThresholds {
   readonly days: number
 }
 
-/** The minimum per step: a school week with all of its lessons, on the side that is judged. This is V2 at `shadow`, and V3 from `canary` on. */
+/** The minimum per step: a school week with all of its lessons, on the side that is judged: V2 at `shadow`, and V3 from `canary` on. */
 const RECORDS = 1_000
 const BATCHES = 100
 const CODES = 4
@@ -89,7 +89,7 @@ export interface AdviceInput {
   }
   /** Instances with a live lease that have not acknowledged the present revision. */
   readonly unacknowledged: readonly string[]
-  /** Lost instances that may still send writes to V2. They block a step that moves units to V3. Empty for other steps. */
+  /** Lost instances that may still send writes to V2. Such instances block a step that moves units to V3. Empty for other steps. */
   readonly lost: readonly LostInstance[]
   readonly pending: boolean
   /** The first fault of the audit trail, or `undefined` if the trail has no fault. */

@@ -23,9 +23,9 @@ export const settingSchema = z.object({
   stage: z.enum(stages),
   /** The share of the units that V3 serves at `canary`, from 0 to 100. */
   percent: z.number(),
-  /** The units that V3 serves at `canary` whatever the percentage is. */
+  /** The units that V3 serves at `canary` at every percentage. */
   always: z.array(z.string()).readonly(),
-  /** The units that V2 serves at `canary` whatever the percentage is. This list wins over `always`. */
+  /** The units that V2 serves at `canary` at every percentage. This list wins over `always`. */
   never: z.array(z.string()).readonly(),
 })
 

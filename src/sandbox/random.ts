@@ -1,4 +1,6 @@
-/** A stream of pseudo-random numbers, which are the same on every machine. They depend only on the seed and the name of the stream. */
+/**
+ * A stream of pseudo-random numbers. The numbers depend only on the seed and the name of the stream, so they are the same on every machine.
+ */
 export interface Random {
   /** Returns a number in [0, 1). */
   next(): number
@@ -30,7 +32,7 @@ export function hashName(name: string): number {
   return hash >>> 0
 }
 
-/** A stream by the algorithm SplitMix32. It is a class because a class is faster, and a school needs hundreds of thousands of streams. */
+/** A stream by the algorithm SplitMix32. A class is faster than closures, and a school needs hundreds of thousands of streams. */
 class Stream implements Random {
   private state: number
 

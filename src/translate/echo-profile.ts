@@ -89,7 +89,7 @@ function learnComment(profile: EchoProfile, { posted, shown, proven }: Echo): Ec
       return { ...profile, wholeLength: before.length }
     return { ...profile, epoch: epoch + 1, wholeLength: before.length, cutLength: undefined }
   }
-  // A read-back does not tell whether replies have the stored comments. They may still repeat the posted text.
+  // A read-back does not tell whether replies have the stored comments. Replies may still repeat the posted text.
   const known = profile.commentsShown || proven ? profile : { ...profile, commentsShown: true }
   if (isSameComment(before, after)) return known
   if (isCutComment(before, after)) return learnCut(known, after.length)

@@ -20,12 +20,12 @@ export interface ErrorMappingRule {
 
 const NO_EVENT: V2Error = { code: 'ATT_VAL_2', message: 'The AttendableEvent does not exist.' }
 const NO_CODE: V2Error = { code: 'ATT_VAL_3', message: 'The SchoolAttendanceCode does not exist.' }
-/** Excludes messages about a missing property: such an error concerns the form of the record, whatever resource the message names. */
+/** Excludes messages about a missing property: such an error concerns the form of the record, even if the message names a resource. */
 const OF_RESOURCE = String.raw`^(?![^]*\b(?:propert(?:y|ies)|member|field|element|attribute|column)\b)[^]*`
 const MISSING = new RegExp(`${OF_RESOURCE}(?:not exist|not found|unknown|invalid|no such)`, 'i')
 
 /**
- * The rules for the errors that service.md 7 names. They match V3's code first, then the target, then the text. An error that no rule
+ * The rules for the errors that service.md 7 names. The rules match V3's code first, then the target, then the text. An error that no rule
  * matches is passed on. If V3 gives `details`, each detail is matched separately. The error that contains the details is matched too, and
  * dropped if no rule matches.
  */

@@ -24,9 +24,9 @@ export type ReadBack =
   | {
       readonly kind: 'applied'
       readonly reply: V3Reply
-      /** False if the mark may be an older mark with the same content. Then only a read that is not stale can decide. */
+      /** False if the mark may be an older mark with the same content, so that only a read that is not stale can decide. */
       readonly certain: boolean
-      /** The stored values, set if the mark has exactly the posted millisecond. They show how the service stores values. */
+      /** The stored values, set if the mark has exactly the posted millisecond. These values show how the service stores values. */
       readonly proof: Echo['shown'] | undefined
     }
   | { readonly kind: 'absent' | 'superseded' | 'overwritten' | 'unclear' }
@@ -110,9 +110,9 @@ type Rule = { readonly [Fact in keyof MarkFacts]?: readonly MarkFacts[Fact][] } 
 }
 
 /**
- * The rules of the decision (decision 012). They consider the identity and content of the mark and the order in the journal first, and
- * times last. The first rule that fits applies. A mark with equal content is accepted at any time, and nothing is posted over a mark that
- * may be newer.
+ * The rules of the decision (decision 012). The rules consider the identity and content of the mark and the order in the journal first, and
+ * times last. The first rule that fits applies. A mark with equal content is accepted at any time, and nothing is posted over a mark that may
+ * be newer.
  */
 export const readBackRules: readonly Rule[] = [
   // While V3 may be executing the batch, only a mark that is certainly the posted mark ends the record. A missing mark may still appear, so

@@ -64,7 +64,7 @@ export function toV3Record(flat: FlatRecord, mapping: RecordMapping, recordedOn:
   return { record, faults: undefined, unmapped }
 }
 
-/** Converts a V3 record to the flat form. This is the inverse of `toV3Record` for the fields of service.md 4.2. */
+/** Converts a V3 record to the flat form, as the inverse of `toV3Record` for the fields of service.md 4.2. */
 export function toFlatRecord(record: V3Record): FlatRecord {
   return {
     Present: record.Present,
@@ -105,7 +105,10 @@ function shownId(posted: V3Record['RecordedBy'], reply: V3Reply['RecordedBy']): 
   return own !== undefined && shown?.toLowerCase() === own.toLowerCase() ? own : shown
 }
 
-/** Returns true if the reply is about the learner and event of the posted record. Otherwise it does not answer that record. */
+/**
+ * Returns true if the reply is about the learner and event of the posted record. A reply about another learner or event does not answer the
+ * record.
+ */
 export function isReplyTo(posted: V3Record, reply: V3Reply): boolean {
   const isSame = (name: 'Attendee' | 'Event'): boolean =>
     shownId(posted[name], reply[name]) === posted[name].ExternalID

@@ -116,10 +116,10 @@ export interface Connection {
 export type OpenConnection = (origin: string, timeouts: UpstreamTimeouts, route?: UpstreamRoute) => Connection
 
 /**
- * Creates the connections, each of which is opened on first use. They replace undici's `Pool`, which gives a connection its next request
- * only once the connection is idle. This code does so as soon as the previous reply ends. undici then needs no timer for idle connections,
- * and no turn of the event loop to find out whether a connection was closed. A mark takes 33 us of processor time in place of 40 (decision
- * 005).
+ * Creates the connections, each of which is opened on first use. The connections replace undici's `Pool`, which gives a connection its next
+ * request only once the connection is idle. Here a connection gets its next request as soon as the previous reply ends. undici then needs no
+ * timer for idle connections, and no turn of the event loop to find out whether a connection was closed. A mark takes 33 us of processor time
+ * in place of 40 (decision 005).
  */
 export function createConnections(origin: string, options: ConnectionsOptions): Connections {
   const {

@@ -9,7 +9,7 @@ export interface QueueKey {
   isAccepted(): boolean
 }
 
-/** The holder that represents all clients whose credentials V3 has not accepted yet. They are called newcomers. */
+/** The holder that represents all clients whose credentials V3 has not accepted yet. The code calls such clients newcomers. */
 export const NEWCOMERS = ''
 
 /** The queue key of callers that do not divide a resource between clients. */
@@ -40,8 +40,8 @@ const SMALLEST_DIVIDED = 4
 
 /**
  * Creates a quota that keeps a reserve for the next holder. The limit of a holder is a multiple of the free amount, like the dynamic
- * thresholds by which switches divide their packet memory. A single holder may use nearly all of the capacity, each further holder lowers
- * the limit of the others, and the last unit goes to a holder that has none (decision 008).
+ * thresholds by which switches divide their packet memory. A single holder may use nearly all of the capacity. Each further holder lowers
+ * the limit of the others. The last unit goes to a holder that has none (decision 008).
  */
 export function createQuota(initialCapacity: number): Quota {
   let capacity = initialCapacity

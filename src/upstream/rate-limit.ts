@@ -26,7 +26,8 @@ interface RateLimitOptions {
   readonly onAdmission?: OnAdmission | undefined
   /**
    * The slots that all instances share, so that the limit holds for all instances together. While no other instance is alive, an instance
-   * limits its own calls. It also does so until V3 has accepted a client with the key, so that nothing is stored for an invented key.
+   * limits its own calls. The instance also limits its own calls until V3 has accepted a client with the key, so that nothing is stored for an
+   * invented key.
    */
   readonly slots?: RateSlots | undefined
   /** True for a configured key. The slots of another key are shared only once V3 has accepted a client with the key. Default: true. */

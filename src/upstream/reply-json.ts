@@ -37,7 +37,7 @@ export function countNodes(text: string, max: number): number {
 }
 
 function isTooDeep(text: string): boolean {
-  // Most replies have too few brackets to be nested too deep. It takes less time to search for brackets than to examine every character.
+  // Most replies have too few brackets to be nested too deep. A search for brackets takes less time than an examination of every character.
   if (!hasMany(text, '[', '{', MAX_NESTING)) return false
   return measure(text, Number.POSITIVE_INFINITY, MAX_NESTING).depth > MAX_NESTING
 }

@@ -16,8 +16,8 @@ export interface UpstreamRoute {
 }
 
 /**
- * Creates a function that opens connections to an upstream, for undici and for agents of Node.js. Over a proxy, every connection is a tunnel
- * (CONNECT), also for http: a refusal then always comes before the request, so that a write that the proxy refuses was certainly not sent
+ * Creates a function that opens connections to an upstream, for undici and for agents of Node.js. Over a proxy, every connection is a
+ * tunnel (CONNECT), also for http. A refusal of the proxy then always comes before the request, so a refused write was certainly not sent
  * (decision 023).
  */
 export function createConnector(connectMs: number, route?: UpstreamRoute): buildConnector.connector {
@@ -54,7 +54,9 @@ export function createConnector(connectMs: number, route?: UpstreamRoute): build
 
 type CreateConnection = NonNullable<ClientRequestArgs['createConnection']>
 
-/** Creates the function with which Node.js opens connections to `url`. It provides each connection only once the connection is open. */
+/**
+ * Creates the function with which Node.js opens connections to `url`. The function provides each connection only once the connection is open.
+ */
 export function createConnectionTo(url: URL, connectMs: number, route?: UpstreamRoute): CreateConnection {
   const { protocol, host, port } = url
   const hostname = withoutBrackets(url.hostname)

@@ -76,14 +76,14 @@ export interface UpstreamErrorEntry {
 /** Maximum length of an error body in characters. A longer body is not read, because its JSON could take long to parse. */
 const MAX_ERROR_LENGTH = 65_536
 
-/** An error reply of the upstream in one common form, whatever the form of its body. */
+/** An error reply of the upstream in one common form, for every form of its body. */
 export interface UpstreamError {
   readonly status: number
   /** The form of the body. `unreadable` stands for HTML, an empty body, broken JSON, and a body that is too long for an error. */
   readonly form: 'odata' | 'gateway' | 'array' | 'unreadable'
   /** The first 16 entries, in the upstream's order. Empty if the body is unreadable. */
   readonly entries: readonly UpstreamErrorEntry[]
-  /** The error that contains `entries` as its `details`. It may be a separate error or only the heading of the details. */
+  /** The error that contains `entries` as its `details`. The outer error may be a separate error or only the heading of the details. */
   readonly outer?: UpstreamErrorEntry
   /** The number of entries beyond the first 16, which were not read, or `undefined` if all were read. */
   readonly omitted?: number

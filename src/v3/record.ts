@@ -35,7 +35,10 @@ export interface V3Qualifier {
 /** A reference as the service returns it. To show that there is no value, the service may return an object of nulls. */
 type ReplyReference = Partial<Record<'ExternalID' | 'Type', string | null | undefined>>
 
-/** The members of V3's reply to a POST that are read. All except the id may be null (service.md 2) or missing, whatever is stored. */
+/**
+ * The members of V3's reply to a POST that are read. All except the id may be null (service.md 2) or missing, even if the service stores a
+ * value.
+ */
 export interface V3Reply {
   readonly ExternalID: string
   readonly Present?: boolean | null | undefined

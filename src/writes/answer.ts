@@ -36,8 +36,8 @@ type RefusedParts = ReadonlyMap<number, PartReply>
  * `ADP_TOKEN` or `ADP_FORBIDDEN` because V3 denied the credentials. Throws `ADP_OUTCOME_UNKNOWN` if the journal may contain the batch, or
  * knows the batch and cannot read it.
  *
- * `expectCurrent` is called immediately before the batch is made durable, which may be long after receipt for a resent batch. It throws if
- * another instance may by then serve the client from the other interface.
+ * `expectCurrent` is called immediately before the batch is made durable, which may be long after receipt for a resent batch. This callback
+ * throws if another instance may by then serve the client from the other interface.
  */
 export async function answerWrites(
   context: WriteContext,

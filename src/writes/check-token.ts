@@ -12,9 +12,10 @@ import { isDenial, toDenialError } from './settlement-policy.ts'
 import { readPaced } from './write-session.ts'
 
 /**
- * Verifies that a client may receive V3's stored replies to a batch: V3 accepted its token for the batch before, or now accepts the token
- * for reading a mark of the batch. Returns false if no check is needed yet. Throws `ADP_TOKEN` or `ADP_FORBIDDEN` with V3's message if V3
- * denies the token, `ADP_FORBIDDEN` if the token cannot see the mark, and `ADP_OUTCOME_UNKNOWN` if V3 does not respond.
+ * Verifies that a client may receive V3's stored replies to a batch. V3 must have accepted the client's token for the batch before, or must
+ * accept the token now for a read of one mark of the batch. Returns false if no check is needed yet. Throws `ADP_TOKEN` or `ADP_FORBIDDEN`
+ * with V3's message if V3 denies the token, `ADP_FORBIDDEN` if the token cannot see the mark, and `ADP_OUTCOME_UNKNOWN` if V3 does not
+ * respond.
  */
 export async function checkToken(
   context: WriteContext,

@@ -16,7 +16,10 @@ export interface WriteContext {
   readonly upstream: string
   readonly journal: Journal
   readonly predecessors: PredecessorWatch
-  /** The credentials that V3 accepted. They decide whose share a request uses, and finish writes whose own credentials are not stored. */
+  /**
+   * The credentials that V3 accepted. Accepted credentials decide whose share a request uses, and finish writes whose own credentials are not
+   * stored.
+   */
   readonly accepted: AcceptedCredentials
   readonly verdicts: TokenVerdicts
   /** Open records that no run works on, left by dead instances or by runs of this process that could not finish. Recovery finishes them. */

@@ -73,7 +73,7 @@ interface Prepared {
 
 /**
  * Creates the function that finishes batches. A batch uses the stored credentials that it arrived with, if V3 accepts them. Otherwise the
- * batch uses other credentials of its owner that V3 has accepted, or the same credentials once a client sends them again. It never uses
+ * batch uses other credentials of its owner that V3 has accepted, or the same credentials once a client sends them again. A batch never uses
  * credentials of another owner. Without credentials the batch waits for its client until the deadline of retries.
  */
 export function createFinisher(
@@ -299,7 +299,10 @@ async function endOpened(
   }
 }
 
-/** Ends orphans that newer records of the same keys wait for. They stay unknown and are never posted. Throws the errors of `Journal.settle`. */
+/**
+ * Ends orphans that newer records of the same keys wait for. These orphans stay unknown and are never posted. Throws the errors of
+ * `Journal.settle`.
+ */
 export async function deadLetterSuperseded(
   context: WriteContext,
   whose: Pick<Ended, 'batch' | 'partner'> & { readonly lease: number },

@@ -58,7 +58,7 @@ export interface Plan {
   /** Number of members of records whose form is not valid JSON but that V2's parser accepts. */
   readonly convertedFields: number
   readonly changesets: number
-  /** False if the ids in the header and the body differ. The client then gets a single 200, whatever happens to the records (batch-wire 3). */
+  /** False if the ids in the header and the body differ. The client then gets a single 200 for every outcome of the records (batch-wire 3). */
   readonly outcomesShown: boolean
   /** The ids that the client gave its batch, or `undefined` for a single record. */
   readonly ids: BatchIds | undefined

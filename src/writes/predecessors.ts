@@ -142,7 +142,10 @@ function recordId({ batch, position }: RecordRef): string {
   return `${batch} ${position}`
 }
 
-/** How long (ms) a batch with unverified credentials may delay newer records of its keys. Then its unsent records are never sent. */
+/**
+ * How long (ms) a batch with unverified credentials may delay newer records of its keys. After this time the unsent records of the batch are
+ * never sent.
+ */
 const GIVE_WAY_MS = 2_000
 
 /** Watches whether newer records wait for a batch with open records. Returns `undefined` if the credentials of the batch were accepted before. */

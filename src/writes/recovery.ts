@@ -17,7 +17,10 @@ const DUE_AT_A_TIME = 500
 /** If more than `DUE_AT_A_TIME` due records rest, searches for due records take at most this share of the time. */
 const DUE_SHARE = 1 / 50
 
-/** Creates the scheduler of recovery (product contract 3). It selects batches for `createFinisher`, orphans first, and runs sixteen at a time. */
+/**
+ * Creates the scheduler of recovery (product contract 3). The scheduler selects batches for `createFinisher`, orphans first, and runs sixteen
+ * at a time.
+ */
 export function createRecovery(context: WriteContext, authorise: AuthoriseStored, readBackMs: ReadBackMs) {
   const { journal, clock, orphans, active, events } = context
   const resting = createResting(context)

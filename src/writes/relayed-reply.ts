@@ -346,7 +346,7 @@ function toSent(
     const each = requests.map((stored) => recordIn(stored, position, planned.length))
     const sent = each.find(mayBeApplied)
     // The newest request that may have been applied decides, because a request that was not sent supersedes nothing. A newer mark that
-    // supersedes the last request also supersedes the earlier requests, even those whose keys the journal does not have.
+    // supersedes the last request also supersedes the earlier requests, even the requests whose keys the journal does not have.
     const isSuperseded = [sent, each[0]].some((record) => record?.superseded === true)
     const state = isCut || sent !== undefined ? 'unknown' : 'notApplied'
     // All records were sent to V2 at once. If several records have the same key, V2 shows only the mark of the last record, and reads

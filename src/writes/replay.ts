@@ -182,7 +182,9 @@ async function replay(
   return { ...answered, replayed: true, askedV3: tried.size > 0 }
 }
 
-/** Returns the credentials to store, or `undefined` to keep the stored credentials. Unverified credentials never replace stored ones. */
+/**
+ * Returns the credentials to store, or `undefined` to keep the stored credentials. Unverified credentials never replace stored credentials.
+ */
 function credentialsToStore(
   { accepted, verdicts }: WriteContext,
   { owner, client, identity }: Authorisation,

@@ -49,7 +49,7 @@ export interface Answered {
   readonly replayed: boolean
   readonly askedV3: boolean
   readonly batch: number
-  /** The reply that V2 gave when V2 served this batch. It is sent unchanged. */
+  /** The reply that V2 gave when V2 served this batch, which is sent unchanged. */
   readonly storedReply?: StoredReply | undefined
 }
 
@@ -144,7 +144,7 @@ export function isPending({ state, retry, superseded }: StoredRecord): boolean {
 
 /**
  * Returns true for a record that may not have been applied and that no newer record has superseded. If the client got a single 200 for the
- * whole batch, this is true only for records that were denied together with the batch, because the client was told of the denial.
+ * whole batch, the result is true only for records that were denied together with the batch. The client was told only of that denial.
  */
 export function isRetryable({ position, state, retry, superseded }: StoredRecord, plan: Plan): boolean {
   // A record that another version accepted and this version cannot read is left to recovery, which makes it a dead letter.

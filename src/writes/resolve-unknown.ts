@@ -60,8 +60,8 @@ const LOST_RECORDS = 20_000
 /** Maximum number of repeated posts of one record. If every reply is lost, the record is left to recovery. */
 const MAX_POSTS = 2
 /**
- * After the scheduled reads, the pauses grow with the number of missing records, so that at most this many records of a `$batch` are read
- * in the time of the last scheduled pause.
+ * After the scheduled reads, the pauses grow with the number of missing records. In the time of the last scheduled pause, at most this many
+ * records of a `$batch` are read.
  */
 const READS_IN_PAUSE = 10
 const unclear: ReadBack = { kind: 'unclear' }
@@ -138,7 +138,7 @@ export function createResolveUnknown(
       if (pauseMs === undefined || leftMs() <= pauseMs) break
       await pause(pauseMs)
       executing = isUnderWay(sent)
-      // For a record that was just sent, all scheduled reads are made, however late they are.
+      // For a record that was just sent, all scheduled reads are made, even late reads.
       const isSure = index >= spacingMs.length - 1 || (sent.how !== 'now' && clock.nowMs() >= sureMs())
       const outcome = await read(query, task.record)
       // Another record of the `$batch` may have appeared during the read.
@@ -158,7 +158,8 @@ export function createResolveUnknown(
     const finding = await readUntilSure(task, sent, sureMs)
     if (finding === 'executing') return finding
     if (finding.kind !== 'applied') {
-      // Newer records of the key wait for this record. They must not be sent while this record can still arrive after them, whatever the budget is.
+      // Newer records of the key wait for this record. Newer records must not be sent while this record can still arrive after them, even if
+      // the budget has ended.
       if (sent.how !== 'never' && clock.nowMs() < sureMs()) await pause(sureMs() - clock.nowMs())
       return finding
     }

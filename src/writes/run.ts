@@ -48,9 +48,9 @@ export type RunSession = Pick<
 /**
  * Takes records from the journal to their durable outcomes: claims the records, posts them in order, settles them, then reports them to the
  * reply, if there is a reply. Throws `ADP_OUTCOME_UNKNOWN` if an outcome could not be stored; the records then stay open, and recovery
- * finishes them. Throws `ADP_JOURNAL_LOST` if another instance finishes the records. Before the status line of the reply is sent, throws
- * `ADP_TOKEN` or `ADP_FORBIDDEN` if V3 denied the credentials before it accepted any record, or the error of the token endpoint if that
- * endpoint has no other token.
+ * finishes them. Throws `ADP_JOURNAL_LOST` if another instance finishes the records. Throws `ADP_TOKEN` or `ADP_FORBIDDEN` if V3 denied the
+ * credentials before V3 accepted any record, or the error of the token endpoint if that endpoint has no other token. Throws only before the
+ * status line of the reply is sent.
  */
 export async function runRecords(
   context: WriteContext,

@@ -7,7 +7,7 @@ import { encodeAnswer } from './reply.ts'
 
 /**
  * The first step for a record. `readBack`: the record may have been applied, so it is posted only if V3 does not show its mark. `check`:
- * the record was not applied, but V3 may have a newer mark that the journal does not know, so the record is posted only if a read shows no
+ * the record was not applied, but V3 may have a newer mark that the journal does not know. The record is posted only if a read shows no
  * newer mark.
  */
 export type FirstStep = 'post' | 'readBack' | 'check'
@@ -57,7 +57,7 @@ export function toDenialError(denial: UpstreamError): AdapterError {
 }
 
 export interface FollowUp {
-  /** False if the client gets a single 200, whatever happens to the records (batch-wire 3). */
+  /** False if the client gets a single 200 for every outcome of the records (batch-wire 3). */
   readonly outcomesShown: boolean
   /** False if no client waits for the reply. Recovery then retries records that were not applied. */
   readonly clientWaits: boolean

@@ -137,9 +137,9 @@ function parseHead(text: string): z.infer<typeof headSchema> {
 }
 
 /**
- * Computes the SHA-256 of all facts that decide which records are posted, to which service and for whom. Of the media type only the
- * boundary counts, in whatever form the header has it. The adapter's own address and configuration do not count, because the first request
- * decides how the batch is answered. `upstream` is the base address of V3.
+ * Computes the SHA-256 of all facts that decide which records are posted, to which service and for whom. Of the media type only the boundary
+ * counts, not its spelling in the header. The adapter's own address and configuration do not count, because the first request decides how the
+ * batch is answered. `upstream` is the base address of V3.
  */
 export async function digestRequest(
   owner: string,

@@ -234,7 +234,7 @@ export function openWriteSession(
     budgetMs: partner.budgetMs,
     /**
      * Posts every record within the partner's budget. If the credentials were denied before any record was accepted (product contract 1),
-     * reports no outcome and returns V3's error, or the error of the token endpoint if that endpoint had no other token. After the first
+     * reports no outcome. Returns V3's error, or the error of the token endpoint if that endpoint had no other token. After the first
      * outcome, a denial counts only for its record.
      */
     postRecords: async (

@@ -19,7 +19,7 @@ interface ConsoleDataOptions extends Pick<Config, 'journal'> {
 
 export type OpenedConsoleData = ConsoleData & ConsoleThreadCalls
 
-/** The nice value of the thread. It lets the console answer under load, but clients come first. */
+/** The nice value of the thread. With this value the console answers under load, but clients come first. */
 const NICE = 10
 const STOP_MS = 5_000
 const RESTART_MS = 10_000

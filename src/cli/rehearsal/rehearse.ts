@@ -46,7 +46,8 @@ const historySchema = z.object({ entries: z.array(z.object({ by: z.string(), rea
 
 /**
  * Takes a partner from V2 to V3 with traffic of its own, and prints one line for each event. On the way V3 shows wrong marks, an operator goes
- * back, and V3 fails. Steps and advice are those of the `rollout` commands. Throws `ADP_CONFIGURATION` if a condition is not met in time.
+ * back, and V3 fails. Steps and advice are the same as in the `rollout` commands. Throws `ADP_CONFIGURATION` if a condition is not met in
+ * time.
  */
 export async function rehearse(options: RehearsalOptions): Promise<void> {
   const { config, partner, sandbox, served, signal } = options

@@ -49,8 +49,8 @@ export interface CertifyOptions extends Target {
 }
 
 /**
- * Signs the stage of a partner, the advice on its next step, the evidence of every stage, its history and the head of the audit trail as a
- * JWS (RFC 7515) in the compact form. If the audit trail is broken, the exit status is 1 and nothing is written.
+ * Signs what is known of a partner as a JWS (RFC 7515) in the compact form: the stage, the advice on the next step, the evidence of every
+ * stage, the history, and the head of the audit trail. If the audit trail is broken, the exit status is 1 and nothing is written.
  */
 export async function certifyPartner(partner: string, options: CertifyOptions): Promise<number> {
   const config = await loadTarget(options)

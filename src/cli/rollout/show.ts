@@ -114,8 +114,8 @@ export interface AdoptedStages {
 }
 
 /**
- * Takes each partner of an adopted journal back to the stage in the state file of this machine if that stage is lower, so that a step back
- * is not undone. Then removes the lost audit trail from the state file.
+ * Takes each partner of an adopted journal back to the stage in this machine's state file if that stage is lower. Otherwise a step back
+ * would be undone. Then removes the lost audit trail from the state file.
  */
 export async function adoptStages(config: Config): Promise<AdoptedStages> {
   const kept = await readStateFile(config)

@@ -17,7 +17,7 @@ export interface Keys {
   readonly keyOf: (row: unknown) => string | undefined
   /** Returns a second key of a row, which is used if no row of the other side has the same first key. Default: no second key. */
   readonly otherKeyOf?: (row: unknown) => string | undefined
-  /** The members that form the first key. They are ignored when rows with the same second key are paired by content. */
+  /** The members that form the first key. Pairing by content ignores these members for rows with the same second key. */
   readonly keyMembers?: ReadonlySet<string>
 }
 

@@ -14,7 +14,7 @@ import { idOf, isMembers, memberOf, type Members } from './values.ts'
 type RowOrder = 'unasked' | 'asked' | 'free'
 
 export interface Pair extends MarkOptions {
-  /** `marks` have the flat form of V2; the adapter translates those of V3. `registrations` are documents as each service returns them. */
+  /** `marks` have the flat form of V2; the adapter translates the marks of V3. `registrations` are documents as each service returns them. */
   readonly kind: 'marks' | 'registrations'
   /** The rows, at most `MAX_PAIR_ROWS` on each side. */
   readonly v2: readonly unknown[]

@@ -115,7 +115,7 @@ interface AnswersOptions {
   readonly isChanged?: (v2: unknown, v3: unknown) => boolean
 }
 
-/** Compares the answer of V2 with that of V3 through the adapter. Rows are aligned by key. */
+/** Compares the answer of V2 with the answer of V3 through the adapter. Rows are aligned by key. */
 export function compareAnswers(
   { kind, target }: AnsweredRead,
   v2: ReadAnswer,
@@ -135,7 +135,7 @@ export function compareAnswers(
     order: optionsOf(splitTarget(target)[1]).has('orderby') ? 'asked' : 'unasked',
     rules,
   })
-  // Two empty answers agree. They count as one record that is the same.
+  // Two empty answers agree, so they count as one record that is the same.
   if (diffs.length === 0) return { kind: 'compared', records: [{ ...noFacts, ...verdictOnly('same') }] }
   const records = diffs.map((diff): ComparedRecord => {
     const { verdict } = diff.comparison

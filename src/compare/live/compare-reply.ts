@@ -43,7 +43,7 @@ export interface OpenReply {
   /** The approximate memory of the reply and its marks, in bytes. */
   readonly bytes: number
   /**
-   * Compares the reply of V2 with the one that the adapter would have built from these marks. Accepted records without a mark are omitted.
+   * Compares the reply of V2 with the reply that the adapter would have built from these marks. Accepted records without a mark are omitted.
    */
   readonly judge: (marks: readonly JudgedMark[]) => readonly ComparedRecord[]
 }

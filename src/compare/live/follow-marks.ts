@@ -247,7 +247,7 @@ function groupsOf(marks: readonly PendingMark[]): readonly (readonly PendingMark
   )
 }
 
-/** Limits the marks that are followed for one batch. Of too many events, evenly spaced events are chosen, whatever their marks contain. */
+/** Limits the marks that are followed for one batch. Of too many events, evenly spaced events are chosen without regard to their marks. */
 export function sampled(marks: readonly FollowedMark[]): readonly FollowedMark[] {
   const byEvent = [...Map.groupBy(marks, ({ event }) => event.toLowerCase()).values()]
   const count = Math.min(MAX_CALLS, byEvent.length)

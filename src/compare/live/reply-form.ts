@@ -11,7 +11,7 @@ export interface ReplyEnvelope {
   readonly form: BatchReply
 }
 
-/** Compares the status, the headers and the structure of the reply of V2 with those of the reply that the adapter would have written. */
+/** Compares the status, the headers and the structure of V2's reply with the reply that the adapter would have written. */
 export function compareEnvelopes(v2: ReplyEnvelope, v3: ReplyEnvelope, findings: Findings): void {
   const differ = differIn(findings)
   differ('reply/status', 'value', v2.status, v3.status, statusClass)
@@ -160,7 +160,7 @@ function compareFields(
   }
 }
 
-/** Compares media types. Parameters of JSON have no effect, but those of `application/http` decide whether a client can read the part. */
+/** Compares media types. Parameters of JSON have no effect, but parameters of `application/http` decide whether a client can read the part. */
 function compareType(path: string, v2: string, v3: string, findings: Findings): void {
   const types = [plainType(v2), plainType(v3)]
   if (types[0] === types[1]) return

@@ -29,7 +29,7 @@ interface RecordingSourceOptions {
 /**
  * Creates a source that compares recordings in order. For a write, it compares the reply that the adapter would have built with the
  * recorded reply of V2, and posts nothing. The built reply assumes that V3 stores the posted values (`assumedMark`). If `v3` is given,
- * recorded reads are compared with the current answers of V3, and at the end V3 is read for the last mark of each learner and event that V2
+ * recorded reads are compared with the current answers of V3. At the end V3 is read for the last mark of each learner and event that V2
  * accepted. The steps throw the errors of `readRecording`.
  */
 export function createRecordingSource(

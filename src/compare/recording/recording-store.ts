@@ -23,7 +23,7 @@ interface StoredRecording {
   readonly bytes: number
 }
 
-/** The name of a recording, such as `000042-20260907T084000Z`. It reveals only the time of the exchange. */
+/** The name of a recording, such as `000042-20260907T084000Z`. The name reveals only the time of the exchange. */
 const NAME = /^\d{6,}-\d{8}T\d{6}Z$/
 const DRAFT = '.draft-'
 /** The age at which a draft is deleted. An older draft is left over from a crash, since processes finish their drafts within moments. */

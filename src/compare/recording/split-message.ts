@@ -65,7 +65,7 @@ function addNames(names: Set<string>, text: string): void {
 const nameOf = (line: string): string => line.slice(2).trimEnd().replace(/--$/, '')
 
 function endOfContent(text: string, start: number, names: ReadonlySet<string>): number {
-  // The search starts one character early. If the content is empty, the line end before the delimiter is that of the blank line of the head.
+  // The search starts one character early. If the content is empty, the line end before the delimiter belongs to the blank line of the head.
   for (let at = start - 1; at !== -1; at = text.indexOf('\n--', at + 1)) {
     if (!text.startsWith('--', at + 1)) continue
     const feed = text.indexOf('\n', at + 1)

@@ -114,7 +114,7 @@ const MAX_READS = 3
 
 /**
  * Reads a window again if records differ, so that changes during the first read do not count. Only the records that differed are taken from
- * the second read. They are `unknown` if all attempts fail.
+ * the second read. These records are `unknown` if all attempts fail.
  */
 async function readDifferencesAgain(
   options: CompareWindowOptions,
@@ -171,7 +171,7 @@ function noiseOf(window: Window, rows: readonly RecordDiff[]): Noise {
 
 /**
  * Removes the fields in which two reads of V2 differ, so that the other fields decide. If one side lacks the record and only one of the two
- * reads of V2 returned it, the record is `unknown`, since V2 gives no stable answer to compare V3 with.
+ * reads of V2 returned the record, the verdict is `unknown`, because V2 gives no stable answer.
  */
 function removeNoise(row: RecordDiff, noise: Comparison | undefined): RecordDiff {
   const { comparison } = row

@@ -18,7 +18,7 @@ interface RunSummary extends Pick<
 }
 
 export interface ListedRun {
-  /** The name of the file without `.json`. It is the id of the run unless the file was renamed. */
+  /** The name of the file without `.json`. The name is the id of the run unless the file was renamed. */
   readonly run: string
   /** The summary of the run, or `undefined` if the file is not a run document. */
   readonly summary?: RunSummary

@@ -86,7 +86,8 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
         )
       }
     } finally {
-      // If the response to a commit was lost, the entries count both as compared and as missed. That only makes the advice stricter.
+      // If the response to a commit was lost, the entries count both as compared and as missed. The double count only makes the advice
+      // stricter.
       lose(scope, entries)
       if (missed.size > 0) addCounts(waitingOf(scope).missed, missed)
     }

@@ -53,9 +53,9 @@ interface OpenWindow {
 }
 
 /**
- * Creates the windows for the writes of one partner, by the time of receipt. In each window only the first write of a unit that reaches V2
- * or V3 counts. Writes that one school sends together share their fate, such as a broken connection, so counting all of them would count
- * one event many times. Windows close in order, however long their trials take. Otherwise the slow failures of one side would enter the
+ * Creates the windows for the writes of one partner, by the time of receipt. In each window only the first write of a unit that reaches V2 or
+ * V3 counts. Writes that one school sends together share their fate, such as a broken connection, so counting all of them would count one
+ * event many times. Windows close in order, even if the trials of a window take long. Otherwise the slow failures of one side would enter the
  * evidence later than the writes of the other side.
  */
 export function createTrialWindows() {

@@ -205,8 +205,8 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     update({ unrecorded })
   }
   /**
-   * Returns for each partner the revision by which this instance serves it, the change for which it holds back writes, and the numbers of
-   * writes in progress on the wrong side.
+   * Returns for each partner the revision at which this instance serves the partner, the change for which the instance holds back writes,
+   * and the number of writes in progress on the wrong side.
    */
   const acknowledgementsOf = (view: StageView): readonly Acknowledgement[] =>
     [...settingsOf(view, options.partners())].map(([partner, setting]) => {

@@ -77,7 +77,9 @@ export async function addEntry(
   return { entries: row.entry, hash: next }
 }
 
-/** The number of the lock. It differs from the lock of the journal, so that changes of stages and writes do not wait for each other. */
+/**
+ * The number of the lock. The number differs from the lock of the journal, so that changes of stages and writes do not wait for each other.
+ */
 const TRAIL_LOCK = 7_238_519_462
 
 /** Lets only one transaction at a time add to the trail. SQLite needs no lock, because it has only one writer at a time. */

@@ -36,7 +36,7 @@ export interface RolloutSnapshot {
   readonly partners: ReadonlyMap<string, PartnerRollout>
   /** The settings with which partners began. For these partners the configuration file no longer counts. */
   readonly begins: ReadonlyMap<string, StageSetting>
-  /** Those of the requested partners that have no open or due record on V3. */
+  /** The requested partners that have no open or due record on V3. */
   readonly settled: ReadonlySet<string>
   /** The instances with a live lease. A commit does not wait for other instances, so other instances must not rely on this snapshot. */
   readonly liveInstances: readonly number[]

@@ -53,8 +53,8 @@ export type KeptStage = Readonly<z.infer<typeof keptSchema>>
 const contentSchema = z.object({ kept: keptSchema })
 
 /**
- * Returns true if a pending change has expired: its deadline has passed, or the clock of the database was set back so far that the change
- * would hold back writes for more than twice its duration.
+ * Returns true if a pending change has expired. Its deadline has passed, or the database clock was set back so far that the change would
+ * hold back writes for more than twice its duration.
  */
 export const hasExpired = ({ expiresMs, forMs }: PendingChange, nowMs: number): boolean =>
   expiresMs <= nowMs || expiresMs - nowMs > 2 * forMs

@@ -18,7 +18,7 @@ interface ControlParts {
   readonly reset: () => void
 }
 
-/** Creates the routes under `/_sandbox`. They need no credentials and accept local callers only. */
+/** Creates the routes under `/_sandbox`. The routes need no credentials and accept local callers only. */
 export function createControlRoutes({ school, settings, reset }: ControlParts): Router {
   const router = Router()
   router.use((request, response, next) => {

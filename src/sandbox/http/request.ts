@@ -36,7 +36,7 @@ export interface Route {
   readonly isLookup?: true
 }
 
-/** Returns true for a path of V2, the obsolete interface. It consists of attendance at V1 and V2 except for the lookups. */
+/** Returns true for a path of V2, the obsolete interface: attendance at V1 and V2 except for the lookups. */
 export function isLegacy({ area, version, isLookup }: Route): boolean {
   return area === 'Attendance' && version < 3 && isLookup !== true
 }

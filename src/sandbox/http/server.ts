@@ -193,7 +193,7 @@ function loseReply(response: ServerResponse, how: 'reset' | 'stall'): void {
 
 // The limit is high, so that a filter over many learners reaches the limit of the query parser before the limit of the HTTP parser.
 const maxHeaderBytes = 131_072
-// The idle timeout exceeds that of clients. Otherwise a connection could close at the moment in which a client reuses it.
+// The idle timeout exceeds the idle timeout of clients. Otherwise a connection could close at the moment in which a client reuses it.
 const keepAliveMs = 75_000
 
 /** Creates a port of the service. Port 0 selects a free port. The error about a port in use names `option`. */

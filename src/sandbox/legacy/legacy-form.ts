@@ -13,7 +13,7 @@ export const legacyFormSchema = z.strictObject({
   msgtypeResponse: z.boolean().default(false),
   /** `post` applies the records of a batch whose ids in the header and the body differ, and `drop` does not. The reply is the same. */
   mismatch: z.enum(['post', 'drop']).default('post'),
-  /** Messages by error code, which replace those of the sandbox. */
+  /** Messages by error code, which replace the messages of the sandbox. */
   errorMessages: z.record(z.string(), z.string()).default({}),
 })
 

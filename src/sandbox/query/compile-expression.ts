@@ -352,8 +352,8 @@ function toNumericType(value: number, type: ValueType): number {
 }
 
 /**
- * Returns the function of a cast (OData URL conventions 5.1.1.10.1). The function converts any value to text, text to a value of the type,
- * and numbers to other numeric types. It returns null for a text that is not a value of the type.
+ * Returns the function of a cast (OData URL conventions 5.1.1.10.1). The function converts any value to text, text to a value of the type, and
+ * numbers to other numeric types. The function returns null for a text that is not a value of the type.
  */
 function castScalar(from: ValueType, to: ValueType, index: ModelIndex): (value: Scalar) => Scalar {
   const info = index.findType(from.name)

@@ -111,7 +111,7 @@ export interface Session {
   readonly externalId: string
   /** The start in milliseconds since 1970: 09:00 or 13:00 local time, which is one hour earlier in UTC during British Summer Time. */
   readonly start: number
-  /** The start as text. It is computed once, because every row of a read contains the text. */
+  /** The start as text. The text is computed once, because every row of a read contains it. */
   readonly startText: string
   readonly kind: DayKind
 }

@@ -8,7 +8,7 @@ interface CodeDefinition {
   readonly code: string
   readonly description: string
   readonly category: CodeCategory
-  /** The statutory code. It differs from `code` if the school defined `code` itself (service-facts 7). */
+  /** The statutory code. The statutory code differs from `code` if the school defined `code` itself (service-facts 7). */
   readonly statutory: string
   /** False for codes that can no longer be chosen. */
   readonly visible: boolean

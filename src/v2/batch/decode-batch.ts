@@ -27,7 +27,7 @@ import {
 
 export const batchPath = /\/v2\/attendance\/\$batch\/?$/i
 
-/** One part of a decoded batch. It has either a record, or the faults for which the record is refused. */
+/** One part of a decoded batch, with either a record or the faults for which the record is refused. */
 export interface BatchPart extends Preferences {
   /** The position in the batch, counted from 1. The parts of the reply have the same order. */
   readonly part: number
@@ -45,7 +45,7 @@ export interface BatchPart extends Preferences {
 
 /** A decoded `$batch` request. Its envelope is complete, so its records may be posted. */
 export interface Batch {
-  /** The boundary that frames the body. It may differ from the boundary in the header (batch-wire F12). */
+  /** The boundary that splits the body. This boundary may differ from the boundary in the header (batch-wire F12). */
   readonly boundary: string
   readonly changesets: readonly string[]
   /** False if the ids in the header and the body differ. The reply is then a single 200 without parts (batch-wire 3). */

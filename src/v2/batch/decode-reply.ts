@@ -51,7 +51,9 @@ export function* decodeBatchReplyInSteps(bytes: Buffer, contentType: string | un
   return yield* new ReplyDecoder(readBoundary(contentType)).decodeWhole(bytes)
 }
 
-/** Creates a decoder for a reply that is still arriving. It returns a part with a Content-Length before the next delimiter arrives. */
+/**
+ * Creates a decoder for a reply that is still arriving. The decoder returns a part with a Content-Length before the next delimiter arrives.
+ */
 export function openReplyDecoding(contentType: string | undefined): ReplyDecoding {
   return new ReplyDecoder(readBoundary(contentType))
 }

@@ -71,7 +71,7 @@ export function createBatchEncoder(
   }
 }
 
-/** Encodes the reply to a batch whose ids differ: one empty changeset response, whatever the outcomes (service.md 4.2, last paragraph). */
+/** Encodes the reply to a batch whose ids differ: one empty changeset response for all outcomes (service.md 4.2, last paragraph). */
 export function encodeMismatch(newId: () => string): { contentType: string; body: string } {
   const encoder = createBatchEncoder('nested', newId)
   return { contentType: encoder.contentType, body: encoder.close(1) }

@@ -13,9 +13,9 @@ const LINES_PER_STEP = 1_000
 const STEP_WORK = 524_288
 
 /**
- * Chooses the boundary that frames the body (batch-wire F12). This is normally the boundary in the header. Some legacy clients instead name
- * the id of a changeset in the header, or an id that is not in the body. For these the outermost closed envelope frames the body, so that
- * no changeset is left out. The function finds this envelope among the lines `--<token>` before the first delimiter with the header's
+ * Chooses the boundary that frames the body (batch-wire F12). Normally this boundary is the boundary in the header. Some legacy clients
+ * instead name the id of a changeset in the header, or an id that is not in the body. For such clients the outermost closed envelope
+ * frames the body, so that no changeset is left out. The function finds this envelope among the lines `--<token>` before the first delimiter with the header's
  * boundary: it chooses the token whose closing line `--<token>--` comes last.
  *
  * Throws `ADP_TRUNCATED` if the body has neither a delimiter with the header's boundary nor a closed envelope, or if another envelope

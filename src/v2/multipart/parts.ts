@@ -54,7 +54,7 @@ function parseHeader(contentType: string, at: ErrorLocation): MediaType {
   try {
     return parseMediaType(contentType)
   } catch (cause) {
-    // A list of media types is not multipart/mixed, whatever its last entry is (batch-wire F7).
+    // A list of media types is not multipart/mixed, even if its last entry is (batch-wire F7).
     if (!/^\s*multipart\/mixed\s*(?:;|$)/i.test(contentType)) throw otherType(at, cause)
     // Every fault of a boundary parameter has the same code (batch-wire F6).
     if (/boundary/i.test(contentType)) throw fault('cannot be read', at, cause)

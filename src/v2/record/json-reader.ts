@@ -34,9 +34,9 @@ const ESCAPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Reads JSON text (RFC 8259) value by value. In contrast to `JSON.parse`, it shows how a number is written, names that occur twice, and the
- * raw text of a value. Strings may be in single quotes too (batch-wire F30, service.md 4). A method that finds a fault stores it in `fault`
- * and returns false or `undefined`. It does not throw, because a batch may have thousands of faulty records.
+ * Reads JSON text (RFC 8259) value by value. In contrast to `JSON.parse`, the reader shows how a number is written, names that occur twice,
+ * and the raw text of a value. Strings may be in single quotes too (batch-wire F30, service.md 4). A method that finds a fault stores it in
+ * `fault` and returns false or `undefined`. The method does not throw, because a batch may have thousands of faulty records.
  */
 export class JsonReader {
   readonly text: string

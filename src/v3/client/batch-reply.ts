@@ -42,8 +42,8 @@ const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 /**
  * Reads the reply to a batch of `count` records with the ids 1 to `count`. Never throws. A 413 means that the batch is too long. So does a
  * 429 without a time, because a 429 of the rate limit names a time (service-facts 9). Any other refusal of the whole batch (4xx, 501) means
- * that the upstream has no batches, except for 401 and 403, which concern the credentials. 401, 403 and all other statuses are the outcome
- * of every record.
+ * that the upstream has no batches. Exceptions are 401 and 403, which concern the credentials. 401, 403 and all other statuses are the
+ * outcome of every record.
  */
 export function readBatchReply(reply: UpstreamReply, count: number, nowMs: number): BatchResult {
   const { status, body, contentType, retryAfter } = reply

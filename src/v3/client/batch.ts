@@ -121,11 +121,11 @@ interface BatchCapability {
   mayTry(): boolean
   /** Returns true if a batch may be tried, without starting a probe. */
   isOpen(): boolean
-  /** Returns the maximum number of records of a batch, up to `maxRecords`. It is lower for ten minutes after a batch was too long. */
+  /** Returns the maximum number of records of a batch, up to `maxRecords`. The number is lower for ten minutes after a batch was too long. */
   longest(maxRecords: number): number
   worked(records: number): void
   failed(): void
-  /** Called after a batch of this many records was too long. This also shows that the upstream supports batches. */
+  /** Called after a batch of this many records was too long. Such a refusal also shows that the upstream supports batches. */
   tooLong(records: number): void
 }
 

@@ -60,7 +60,7 @@ export interface V3Credentials {
   readonly subscriptionKey: string
 }
 
-/** The writes of one batch. They share credentials, a deadline and a rate limit. */
+/** The writes of one batch. These writes share credentials, a deadline and a rate limit. */
 export interface V3Writes {
   /** Posts the JSON of a record. Retries if the record was not applied and time is left, never after an unknown outcome. Never rejects. */
   post(body: string): Promise<PostOutcome>

@@ -74,7 +74,7 @@ interface V3ReaderOptions extends V3ClientOptions {
   readonly onRefusal?: (reason: Refusal) => void
 }
 
-/** Creates a reader. It has connections of its own, so that long reads do not delay writes. */
+/** Creates a reader with connections of its own, so that long reads do not delay writes. */
 export function createV3Reader(options: V3ReaderOptions): V3Reader {
   const { baseUrl, nowMs, clock, onCall, trace, later, wholePages = false } = options
   const connections = createConnections(baseUrl.origin, options)
@@ -107,7 +107,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
       if (failure !== undefined) return lossOf(failure, status)
       if (later !== undefined && body.size > LARGE_BYTES) await new Promise<void>(later)
       const bytes = body.join()
-      // A `Link` header field may point to more rows. It is not followed, so a page with this field would be incomplete.
+      // A `Link` header field may point to more rows. The reader does not follow this field, so a page with the field would be incomplete.
       if (NEXT_RELATION.test(fields.all('link').join())) return { kind: 'broken', status }
       if (status >= 200 && status < 300) return parse(status, bytes)
       return toFailure(status, bytes.toString('utf8'), fields.one('retry-after'), nowMs())
