@@ -12,7 +12,7 @@ export async function readGivenFile(path: string): Promise<Buffer> {
     return readFile(path).catch((cause: unknown) => {
       throw new AdapterError(
         'ADP_USAGE',
-        `The file ${path} cannot be read: ${describeFileError(cause)}. Check the path and the permissions.`,
+        `The file ${path} cannot be read: ${describeFileError(cause)}. Nothing was done. Check the path and the permissions.`,
         { cause },
       )
     })

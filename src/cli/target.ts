@@ -70,7 +70,9 @@ export async function resolveSides(flags: SideFlags, environment: Environment): 
   const partner = chosenPartner(config, flags.partner)
   const v2 = flags.v2 ?? partner.v2.baseUrl ?? config.upstreams.v2?.baseUrl
   if (v2 === undefined)
-    throw usage('The address of V2 is missing. Set --v2 <url>, or upstreams.v2.baseUrl in the configuration.')
+    throw usage(
+      'The address of V2 is missing. Nothing was read. Set --v2 <url>, or upstreams.v2.baseUrl in the configuration.',
+    )
   const { subscriptionKey, token } = environment
   const v2Credentials = credentialsFor('V2', v2, subscriptionKey, token)
   const { v3 } = partner
@@ -97,7 +99,7 @@ function chosenPartner(config: Config, id: string | undefined): PartnerConfig {
   const { partners } = config
   if (id !== undefined || partners.length === 1) return findPartner(config, id)
   throw usage(
-    `The configuration has several partners. Name one with --partner: ${partners.map((one) => one.id).join(', ')}.`,
+    `The configuration has several partners. Nothing was done. Name one with --partner: ${partners.map((one) => one.id).join(', ')}.`,
   )
 }
 
@@ -117,7 +119,7 @@ function credentialsFor(
   ]
   if (key === undefined || bearer === undefined)
     throw usage(
-      `There are no credentials for ${side}. Set ${missing.join(' and ')}${side === 'V3' ? ', or the same names with the prefix MARKBRIDGE_V3_' : ''}.`,
+      `There are no credentials for ${side}. Nothing was read. Set ${missing.join(' and ')}${side === 'V3' ? ', or the same names with the prefix MARKBRIDGE_V3_' : ''}.`,
     )
   return { subscriptionKey: key, authorization: bearer === '' ? '' : `Bearer ${bearer}` }
 }

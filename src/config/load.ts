@@ -88,7 +88,7 @@ async function readText(path: string, onRead?: OnRead): Promise<string> {
     onRead?.(path, undefined)
     throw new AdapterError(
       'ADP_CONFIGURATION',
-      `The configuration file ${path} cannot be read: ${describeFileError(cause)}. Check the path and the permissions.`,
+      `The configuration file ${path} cannot be read: ${describeFileError(cause)}. Nothing was changed. Check the path and the permissions.`,
       { at: { path }, cause },
     )
   }

@@ -25,7 +25,7 @@ export function startListening(
       reject(
         new AdapterError(
           'ADP_CONFIGURATION',
-          `${what} (${code}). Choose another ${option === '--host' ? 'host' : 'port'} with ${option}.`,
+          `${what} (${code}). Nothing was started. Choose another ${option === '--host' ? 'host' : 'port'} with ${option}.`,
           { cause },
         ),
       )

@@ -123,7 +123,10 @@ async function canDecrypt(db: Kysely<JournalTables>, key: JournalKey): Promise<b
   return false
 }
 
-/** Throws `ADP_CONFIGURATION` if a journal without known keys contains plaintext. A journal that lost its key in a failover contains none. */
+/**
+ * Throws `ADP_CONFIGURATION` if a journal without known keys contains plaintext. A journal that lost its key in a failover contains no
+ * plaintext.
+ */
 async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   const { rows } = await sql`select 1 from journal_payloads where key_id is null limit 1`.execute(db)
   if (rows.length === 0) return

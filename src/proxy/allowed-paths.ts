@@ -55,10 +55,10 @@ export function refuseMethod(
   const allowed = methods.join(', ')
   response.setHeader('Allow', allowed)
   const isBatch = method === 'POST' && (/\/(?:\$|%24)batch\/?(?:\?|$)/i.test(url) || isMultipart(headers))
-  const hint = isBatch ? ' Post batches of V2 to …/V2/Attendance/$batch.' : ''
+  const remedy = isBatch ? 'Post batches of V2 to …/V2/Attendance/$batch.' : 'Use an accepted method.'
   return new AdapterError(
     'ADP_METHOD_NOT_ALLOWED',
-    `This path accepts only ${allowed}. Nothing was sent.${hint}`,
+    `This path accepts only ${allowed}. Nothing was sent. ${remedy}`,
   )
 }
 

@@ -203,7 +203,7 @@ test('compare run sends the credentials of the sandbox to no service on another 
   const { status, stderr } = await compare(target)
   expect(status).toBe(2)
   expect(stderr).toBe(
-    'markbridge: There are no credentials for V2. Set MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN.\n',
+    'markbridge: There are no credentials for V2. Nothing was read. Set MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN.\n',
   )
 })
 

@@ -46,7 +46,7 @@ async function doctor(values: object): Promise<{ status: number; checks: readonl
 const init = (out: string, ...args: string[]): Promise<CliResult> =>
   runCommand(['init', '--out', out, '--json', ...args])
 
-test('init asks for the values that no flag contains, and writes a file that passes doctor', async () => {
+test('init asks for each value that no flag gives, and writes a file that passes doctor', async () => {
   const out = join(await makeFolder(), 'markbridge.yaml')
   const flags = ['--v3', v3, '--subscription-key', 'env:ACME_V2_KEY']
   const answers = `not an id\nacme\n${v2}\n`

@@ -186,7 +186,7 @@ describe.each(databases)('the command rollout with a journal in %s', (_name, { t
     expect(await rolloutWith(config, tokenOf('dora'))('ls')).toMatchObject({ status: 1, stdout: '' })
     expect((await cleo?.('back', 'acme'))?.stderr).toContain('cleo has the role viewer')
     expect((await bert?.('set', 'acme', 'shadow', '--reason', 'x'))?.stderr).toContain('role operator')
-    expect(await bert?.('approve', 'acme')).toMatchObject({ status: 1, stderr: 'markbridge: acme: no step waits for an approval. Nothing has changed.\n' }) // prettier-ignore
+    expect(await bert?.('approve', 'acme')).toMatchObject({ status: 1, stderr: expect.stringMatching(/^markbridge: acme: no step waits for an approval\. /) as unknown }) // prettier-ignore
 
     const proposed = await ann?.('set', 'acme', 'shadow', '--reason', 'begin', '--json')
     expect([proposed?.status, json(proposed ?? expect.fail())]).toEqual([

@@ -27,7 +27,7 @@ test.each([
   const { status, stderr } = await runCommand(['demo', taken, String(port), other, '0', '--journal', 'none'])
   expect([status, stderr]).toEqual([
     2,
-    `markbridge: Port ${port} is in use, perhaps by another demo. To use free ports, run: markbridge demo --port 0 --sandbox-port 0 --console 0\n`,
+    `markbridge: Port ${port} is in use, perhaps by another demo. Nothing was started. To use free ports, run: markbridge demo --port 0 --sandbox-port 0 --console 0\n`,
   ])
 })
 
@@ -39,7 +39,9 @@ test.each([
   async (option, args) => {
     const env = { MARKBRIDGE_LOG_LEVEL: 'silent' }
     expect(await runCommand([...args, option, String(port)], env)).toEqual({
-      ...refused(`Port ${port} is in use (EADDRINUSE). Choose another port with ${option}.`),
+      ...refused(
+        `Port ${port} is in use (EADDRINUSE). Nothing was started. Choose another port with ${option}.`,
+      ),
       stdout: '',
     })
   },
@@ -53,7 +55,9 @@ test.each([['sandbox'], ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'no
       MARKBRIDGE_LOG_LEVEL: 'silent',
     })
     expect(result).toMatchObject(
-      refused('Cannot listen on 203.0.113.9, port 0 (EADDRNOTAVAIL). Choose another host with --host.'),
+      refused(
+        'Cannot listen on 203.0.113.9, port 0 (EADDRNOTAVAIL). Nothing was started. Choose another host with --host.',
+      ),
     )
   },
 )

@@ -104,11 +104,11 @@ describe('loadConfig', () => {
     const error = await faultOf(loadConfig(path))
     expect([error.code, error.message, error.at]).toEqual([
       'ADP_CONFIGURATION',
-      `The configuration file ${path} cannot be read: no such file. Check the path and the permissions.`,
+      `The configuration file ${path} cannot be read: no such file. Nothing was changed. Check the path and the permissions.`,
       { path },
     ])
     expect((await faultOf(loadConfig(folder))).message).toBe(
-      `The configuration file ${folder} cannot be read: the path is a directory. Check the path and the permissions.`,
+      `The configuration file ${folder} cannot be read: the path is a directory. Nothing was changed. Check the path and the permissions.`,
     )
   })
 

@@ -36,8 +36,8 @@ const { values } = parseArgs({
 })
 
 /**
- * The minimum number of events for each minute of a run of all scenarios, and of `flips` alone. The time in which a run reaches the minimum
- * depends on how fast processes start.
+ * The minimum number of events per minute, for a run of all scenarios and for a run of `flips` alone. On a slow machine processes start
+ * slowly, so a run reaches the minimum later.
  */
 const WHOLE = { kills: 100, pauses: 50 } as const
 const FLIPS = { changes: 30, kills: 30, pauses: 10 } as const
@@ -65,7 +65,7 @@ const minutes = Number(values.minutes)
 const totalMs = minutes * 60_000
 const missing = missingPostgres()
 const missingClock = missingSystemClock()
-/** The minimum of events in this run for each minute. */
+/** The minimum number of events per minute of this run. */
 const perMinute: Wanted = only === undefined ? WHOLE : only === 'flips' ? FLIPS : {}
 const wanted: Wanted = Object.fromEntries(
   Object.entries(perMinute).map(([name, count]) => [name, count * minutes]),

@@ -182,7 +182,7 @@ test('the sandbox names the flag --v2-port if the V2 port is in use, and closes 
   const sandbox = createSandbox({ now: testNow, v2Port: port })
   await expect(sandbox.listen()).rejects.toMatchObject({
     code: 'ADP_CONFIGURATION',
-    message: `Port ${port} is in use (EADDRINUSE). Choose another port with --v2-port.`,
+    message: `Port ${port} is in use (EADDRINUSE). Nothing was started. Choose another port with --v2-port.`,
   })
   await sandbox.close()
 })

@@ -105,7 +105,10 @@ async function runDemo(given: DemoOptions): Promise<void> {
   const options = given.rehearse === true ? ({ stage: 'legacy', ...given } as const) : given
   expectRehearsal(options)
   if (options.percent !== undefined && options.stage !== 'canary')
-    throw new AdapterError('ADP_USAGE', '--percent applies to stage canary only. Add --stage canary.')
+    throw new AdapterError(
+      'ADP_USAGE',
+      '--percent applies to stage canary only. Nothing was started. Add --stage canary.',
+    )
   await runUntilStopped((onClose) =>
     startDemo(options, onClose).catch((error: unknown) => {
       throw withFreePorts(error)
@@ -117,10 +120,10 @@ async function runDemo(given: DemoOptions): Promise<void> {
 function expectRehearsal({ rehearse, speed, stage, journal }: DemoOptions): void {
   const message =
     rehearse !== true
-      ? speed !== undefined && '--speed applies to a rehearsal only. Add --rehearse.'
+      ? speed !== undefined && '--speed applies to a rehearsal only. Nothing was started. Add --rehearse.'
       : stage !== 'legacy' && stage !== 'shadow'
-        ? 'A rehearsal begins at legacy or shadow. Name one of these stages, or leave --stage out.'
-        : journal === 'none' && 'A rehearsal needs a journal. Leave --journal out.'
+        ? 'A rehearsal begins at legacy or shadow. Nothing was started. Name one of these stages, or leave --stage out.'
+        : journal === 'none' && 'A rehearsal needs a journal. Nothing was started. Leave --journal out.'
   if (message !== false) throw new AdapterError('ADP_USAGE', message)
 }
 
@@ -131,7 +134,7 @@ function withFreePorts(error: unknown): unknown {
   const port = z.object({ port: z.number() }).safeParse(cause).data?.port
   return new AdapterError(
     'ADP_CONFIGURATION',
-    `Port ${port ?? ''} is in use, perhaps by another demo. To use free ports, run: ${ownCommand()} demo --port 0 --sandbox-port 0 --console 0`,
+    `Port ${port ?? ''} is in use, perhaps by another demo. Nothing was started. To use free ports, run: ${ownCommand()} demo --port 0 --sandbox-port 0 --console 0`,
     { cause },
   )
 }

@@ -68,7 +68,7 @@ async function ownAddress(config: string | undefined): Promise<string> {
   if (listen.port === 0)
     throw new AdapterError(
       'ADP_USAGE',
-      'The configuration has listen.port: 0, so the port is not known. Name the address.',
+      'The configuration has listen.port: 0, so the port is not known. No adapter was asked. Name the address.',
     )
   const host = everywhere.includes(listen.host) ? '127.0.0.1' : listen.host
   return `${listen.tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${listen.port}`

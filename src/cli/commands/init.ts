@@ -113,7 +113,7 @@ async function extend(options: InitOptions): Promise<Answer> {
   await writeFile(out, text).catch((cause: unknown) => {
     throw new AdapterError(
       'ADP_USAGE',
-      `${out} cannot be written: ${describeFileError(cause)}. Correct the permissions.`,
+      `${out} cannot be written: ${describeFileError(cause)}. Nothing was written. Correct the permissions.`,
       { cause },
     )
   })

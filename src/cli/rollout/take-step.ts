@@ -162,7 +162,10 @@ async function approveStep(taking: Taking): Promise<Changed> {
   const { store, config, view } = taking
   const actor = expectMay(taking, 'approve')
   const { partner, pending: to } = view
-  if (to?.needsApproval !== true) return refused('no step waits for an approval. Nothing has changed.')
+  if (to?.needsApproval !== true)
+    return refused(
+      'no step waits for an approval. Nothing has changed. An operator can propose a step with markbridge rollout set.',
+    )
   expectOther(actor, to.by, operatorsOf(config))
   const { reason, outcome } = await judgeForward(taking, to)
   if (outcome !== undefined) return { to, outcome }

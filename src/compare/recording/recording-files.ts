@@ -52,7 +52,7 @@ export async function listRecordings(folder: string): Promise<readonly string[]>
   const entries = await readdir(folder, { withFileTypes: true }).catch((cause: unknown) => {
     throw new AdapterError(
       'ADP_USAGE',
-      `${folder} cannot be read: ${describeFileError(cause)}. Check the path and the permissions.`,
+      `${folder} cannot be read: ${describeFileError(cause)}. Nothing was done. Check the path and the permissions.`,
       { cause },
     )
   })
@@ -67,7 +67,7 @@ export async function listRecordings(folder: string): Promise<readonly string[]>
   if (found.length > 0) return found
   throw new AdapterError(
     'ADP_USAGE',
-    `${folder} has no recording. Name a folder that markbridge record wrote.`,
+    `${folder} has no recording. Nothing was done. Name a folder that markbridge record wrote.`,
   )
 }
 

@@ -25,7 +25,7 @@ export async function readSealed(key: Uint8Array, path: string): Promise<Buffer>
   const bytes = await readFile(path).catch((cause: unknown) => {
     throw new AdapterError(
       'ADP_USAGE',
-      `${path} cannot be read: ${describeFileError(cause)}. Check the path and the permissions.`,
+      `${path} cannot be read: ${describeFileError(cause)}. Nothing was done. Check the path and the permissions.`,
       { cause },
     )
   })
@@ -33,14 +33,14 @@ export async function readSealed(key: Uint8Array, path: string): Promise<Buffer>
   if (!isSealed)
     throw new AdapterError(
       'ADP_USAGE',
-      `${path} is not an encrypted file of a recording. Name a folder that markbridge record wrote.`,
+      `${path} is not an encrypted file of a recording. Nothing was done. Name a folder that markbridge record wrote.`,
     )
   let at = MAGIC.length
   const take = (length: number): Buffer => bytes.subarray(at, (at += length))
   if (!take(KEY_ID).equals(idOf(key)))
     throw new AdapterError(
       'ADP_CONFIGURATION',
-      `${path} is encrypted with another key. The recording was not read. Pass the key that was used to record it.`,
+      `${path} is encrypted with another key. The recording was not read. Pass the key of this recording.`,
     )
   try {
     const cipher = createDecipheriv('aes-256-gcm', key, take(NONCE))
@@ -50,7 +50,7 @@ export async function readSealed(key: Uint8Array, path: string): Promise<Buffer>
   } catch (cause) {
     throw new AdapterError(
       'ADP_USAGE',
-      `${path} was changed, truncated or moved, so it cannot be decrypted. Restore the original file or delete the recording.`,
+      `${path} was changed, truncated or moved, so it cannot be decrypted. The recording was not read. Restore the original file or delete the recording.`,
       { cause },
     )
   }

@@ -245,7 +245,7 @@ const rows: readonly ExplanationRow[] = [
     when: /^(?:reply|part)\//,
     gravity: 'form',
     title: 'The form of the batch reply differs ({field})',
-    meaning: "The adapter's reply has other nesting, headers or envelopes than V2's.",
+    meaning: "The adapter's reply has other nesting, headers or envelopes than V2's reply.",
     cause: "The partner's layout or quirks do not match V2's replies to this partner.",
     remedy:
       'Run compare learn for the partner and apply what it proposes. If clients ignore the difference, accept it with a rule of the partner.',

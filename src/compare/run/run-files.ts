@@ -27,7 +27,7 @@ export async function writeRun(folder: string, run: string, text: string): Promi
     const reason = describeFileError(cause)
     throw new AdapterError(
       'ADP_CONFIGURATION',
-      `${path} cannot be written: ${reason}. Check the folder of the runs and its permissions.`,
+      `${path} cannot be written: ${reason}. The run was not stored. Check the folder of the runs and its permissions.`,
       { cause },
     )
   }

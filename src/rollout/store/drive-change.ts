@@ -195,7 +195,11 @@ async function askAgain<Result extends { readonly kind: string }>(
     return findDone(await store.snapshot()) ?? second
   } catch (cause) {
     if (!isUnavailable(cause)) throw cause
-    throw new AdapterError(cause.code, `It is not known whether ${what}. ${cause.message}`, { cause })
+    throw new AdapterError(
+      cause.code,
+      `It is not known whether ${what}. ${cause.message} Check the stage with markbridge rollout show.`,
+      { cause },
+    )
   }
 }
 
@@ -216,6 +220,6 @@ const isUnavailable = (error: unknown): error is AdapterError =>
 const notKnown = (revision: number, cause: AdapterError): AdapterError =>
   new AdapterError(
     'ADP_JOURNAL_UNAVAILABLE',
-    `It is not known whether change ${revision} was made. ${cause.message} If it was not made, it expires within ${SLACK_MS / 1000} s.`,
+    `It is not known whether change ${revision} was made. ${cause.message} If the change was not made, it expires within ${SLACK_MS / 1000} s. Check the stage with markbridge rollout show.`,
     { cause },
   )

@@ -77,7 +77,7 @@ function openFile(location: string): { database: DatabaseSync; tables: Record<st
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new AdapterError(
       'ADP_USAGE',
-      `The database file ${location} cannot be opened: ${why}. Choose another file with --db.`,
+      `The database file ${location} cannot be opened: ${why}. Nothing was written. Choose another file with --db.`,
       { cause },
     )
   }

@@ -159,7 +159,7 @@ test('serve --workers reports a missing key or a port in use a single time, and 
     expect.stringMatching(
       /^\{.*"warning":"journal\.keys is empty, and 2 workers share the journal/,
     ) as unknown,
-    `markbridge: Port ${port} is in use (EADDRINUSE). Choose another port with --port.`,
+    `markbridge: Port ${port} is in use (EADDRINUSE). Nothing was started. Choose another port with --port.`,
     expect.stringMatching(/^markbridge: A worker could not start\./) as unknown,
   ]
   expect({ status, lines: stderr.split('\n') }).toEqual({ status: 2, lines: [...lines, ''] })

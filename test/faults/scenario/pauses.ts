@@ -24,8 +24,8 @@ interface PausePlan {
 }
 
 /**
- * Pauses processes with SIGSTOP and wakes them with SIGCONT, as a debugger, a full host or a suspended VM does, repeatedly until it is
- * stopped. Then all of them run.
+ * Pauses processes with SIGSTOP and wakes them with SIGCONT, as a debugger, a full host or a suspended VM does, repeatedly until
+ * `stop` is called. Then all processes run.
  */
 export function startPauses({
   random,

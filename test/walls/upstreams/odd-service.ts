@@ -19,7 +19,7 @@ export interface OddService {
   close(): void
 }
 
-/** Statuses of a service that has applied a record, and of a service that has not. Every other status may be drawn where it fits. */
+/** Statuses of a service that has applied a record, and of a service that has not. Other statuses are drawn if they fit. */
 const APPLIED = [201, 201, 201, 201, 201, 201, 200, 200, 202, 204, 206, 226, 299, 303, 500, 500, 502, 504, 520, 599, 600, 999] as const // prettier-ignore
 const NOT_APPLIED = [400, 400, 400, 404, 405, 408, 409, 410, 413, 415, 422, 429, 429, 429, 429, 451, 499, 301, 302, 304, 307, 308, 500, 501, 502, 503, 503, 503, 504] as const // prettier-ignore
 const DENIED = [401, 403] as const

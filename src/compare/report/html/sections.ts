@@ -238,7 +238,7 @@ export function chartSection({ run, classes }: Report): Content {
   ].filter((chart) => chart !== false)
   if (charts.length === 0) return undefined
   return classes.length === 0
-    ? section('charts', 'What was compared', 'The records that the verdicts cover.', charts)
+    ? section('charts', 'What was compared', 'The compared records in groups.', charts)
     : section('charts', 'Where it differs', 'The same records in groups.', charts)
 }
 
