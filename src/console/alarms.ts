@@ -1,5 +1,6 @@
 import { formatCounted } from '../compare/report/format.ts'
 import { GUARD_NAME } from '../rollout/guards/live-guards.ts'
+import type { EntryDocument } from '../rollout/partner-document.ts'
 import type { Overview, Trouble } from './data/port.ts'
 import type { InstanceHealth, PartnerFacts } from './ports.ts'
 
@@ -30,6 +31,8 @@ interface Evidence {
   readonly found: Pick<Overview, 'balances' | 'instances' | 'trouble' | 'reportedMs'> | undefined
   /** `undefined` if the stages cannot be read. */
   readonly partners: readonly AlarmingPartner[] | undefined
+  /** The newest entries of the audit trail, which have the time of a proposal. */
+  readonly entries: readonly EntryDocument[]
   /** `undefined` if the instances run in other processes. Their leases then show whether they reach the journal. */
   readonly health: InstanceHealth | undefined
 }
@@ -39,29 +42,26 @@ type AlarmingPartner = Pick<PartnerFacts, 'document' | 'guardAlarm' | 'trailFaul
 type Rule = Readonly<{ tone: Alarm['tone']; remedy: string; link?: (partner: string) => Alarm['link'] }>
 
 const toPartner = (partner: string) => [`/partners/${partner}`, 'Open the partner'] as const
-const toRecords = (state: string) => (partner: string) =>
-  [`/batches?state=${state}&partner=${partner}`, 'Show the batches'] as const
-const toLetters = (partner: string) => [`/letters?partner=${partner}`, 'Show the dead letters'] as const
-const toParked = (partner: string) => [`/letters?kind=parked&partner=${partner}`, 'Show the records'] as const
-
+const toLetters = (kind: string, text: string) => (partner: string) =>
+  [`/letters?kind=${kind}&partner=${partner}`, text] as const
 /** The kinds of alarms, the most serious first. */
 const rules = {
   journalUnavailable: { tone: 'bad', remedy: 'Check whether the database is down or the disk is full.' },
   journalDamaged: { tone: 'bad', remedy: 'Run markbridge journal ls to see which total is wrong, and compare the journal with a backup.' },
-  v3Fails: { tone: 'bad', remedy: 'Ask the operator of V3. markbridge doctor checks its address, certificate and credentials from this machine.', link: () => ['/batches?state=notApplied', 'Show the batches that V3 did not apply'] },
+  v3Fails: { tone: 'bad', remedy: 'Ask the operator of V3. markbridge doctor checks its address, certificate and credentials from this machine.', link: () => ['/letters?kind=notApplied', 'Show the records that V3 did not apply'] },
   v2Fails: { tone: 'bad', remedy: 'Ask the operator of V2. markbridge doctor checks its address and certificate from this machine.', link: () => ['/partners', 'Show the partners that V2 serves'] },
   ownDenied: { tone: 'bad', remedy: 'Correct v3.subscriptionKey or v3.auth of the partner; the configuration is reloaded without a restart.', link: toPartner },
   noToken: { tone: 'bad', remedy: 'Check the token endpoint and v3.auth.tokenUrl of the partner. markbridge doctor asks the endpoint for a token from this machine.', link: toPartner },
   guardActed: { tone: 'bad', remedy: 'Find the cause in V3 before the next step forward.', link: toPartner },
   guardWarns: { tone: 'bad', remedy: 'Take the partner back to let V2 serve it.', link: toPartner },
-  notApplied: { tone: 'bad', remedy: 'The marks are missing until the clients resend these batches. Ask the clients that have not resent them once V3 accepts writes.', link: toRecords('notApplied') },
-  deadLetters: { tone: 'bad', remedy: 'Follow the remedy of each dead letter, then clear it.', link: toLetters },
+  notApplied: { tone: 'bad', remedy: 'The marks are missing until the clients resend these batches. Ask the clients that have not resent them once V3 accepts writes.', link: toLetters('notApplied', 'Show the records') },
+  deadLetters: { tone: 'bad', remedy: 'Follow the remedy of each dead letter, then clear it.', link: toLetters('deadLetters', 'Show the dead letters') },
   denied: { tone: 'bad', remedy: 'Ask the partner whether a client has an expired token, a wrong key, or no permission for attendance.', link: toPartner },
   trailBroken: { tone: 'bad', remedy: 'Find out who changed the database. Compare the trail with a certificate: markbridge rollout verify <certificate>.', link: () => ['/audit', 'Show the audit trail'] },
   instanceGone: { tone: 'bad', remedy: 'Check that the instance runs and reaches the journal.' },
   stagesStale: { tone: 'bad', remedy: 'Check that the database answers in time.', link: () => ['/partners', 'Show the stages'] },
-  unknown: { tone: 'note', remedy: 'Wait: the adapter reads the records back for a day. A record that stays unknown becomes a dead letter.', link: toRecords('unknown') },
-  parked: { tone: 'note', remedy: 'Wait: the adapter retries the records for a day. The action Retry makes them due at once.', link: toParked },
+  unknown: { tone: 'note', remedy: 'Wait: the adapter looks for the marks in V3 for a day, unless v3.readBackAfterMs is empty. A record that stays unknown becomes a dead letter.', link: toLetters('parked', 'Show the records') },
+  parked: { tone: 'note', remedy: 'Wait: the adapter retries the records for a day. The action Retry makes them due at once.', link: toLetters('parked', 'Show the records') },
   v3Throttles: { tone: 'note', remedy: 'Find the other program that uses the same subscription key, or lower v3.callsPerSecond.', link: () => ['/partners', 'Show the partners'] },
   stepWaits: { tone: 'note', remedy: 'Approve the step, or take the partner back.', link: toPartner },
 } as const satisfies Readonly<Record<string, Rule>> // prettier-ignore
@@ -89,7 +89,7 @@ const OLD_MS = 3_600_000
 const [REPORT_MS, CHECK_MS, STAGES_MS] = [60_000, 300_000, 5_000]
 
 /** Checks every condition for an alarm. */
-export function checkAlarms({ nowMs, found, partners, health }: Evidence): Checked {
+export function checkAlarms({ nowMs, found, partners, entries, health }: Evidence): Checked {
   const alarms: Alarm[] = []
   const add = (kind: AlarmKind, text: string, more: Partial<Alarm> = {}): void => {
     const { tone, remedy, link }: Rule = rules[kind]
@@ -97,12 +97,15 @@ export function checkAlarms({ nowMs, found, partners, health }: Evidence): Check
     const to = link?.(encodeURIComponent(partner ?? ''))
     alarms.push({ ...{ kind, tone, text, partner, sinceMs: undefined, remedy, link: to }, ...more })
   }
-  if (found === undefined || health?.journal === 'unavailable')
+  // If the adapter in this process reaches the journal, only the pages cannot be checked.
+  if (health?.journal === 'unavailable' || (found === undefined && health === undefined))
     add('journalUnavailable', 'The journal is unavailable. Writes get 503, and nothing is posted.')
   if (health?.journal === 'damaged')
     add('journalDamaged', 'The journal is damaged. Writes get 503, and nothing is posted.')
   if (health !== undefined && (health.stagesAgeMs ?? Infinity) > STAGES_MS)
-    add('stagesStale', 'The adapter cannot read the stages, so it does not see a step back.')
+    add('stagesStale', 'The adapter cannot read the stages, so it does not see a step back.', {
+      sinceMs: health.stagesAgeMs === undefined ? undefined : nowMs - health.stagesAgeMs,
+    })
   for (const { kind, partner, count, sinceMs } of found?.trouble ?? []) {
     const isOld = (kind === 'unknown' || kind === 'parked') && nowMs - sinceMs > OLD_MS
     add(kind, texts[kind](count), { partner, sinceMs, ...(isOld && { tone: 'bad' }) })
@@ -128,8 +131,11 @@ export function checkAlarms({ nowMs, found, partners, health }: Evidence): Check
       add('guardActed', `A guard took the partner back to ${stage}. ${reason ?? ''}`, { partner, sinceMs })
     } else if (guardAlarm !== undefined)
       add('guardWarns', `V3 does worse than V2: ${guardAlarm}`, { partner })
-    if (pending?.needsApproval === true)
-      add('stepWaits', `A step by ${pending.by} waits for an approval.`, { partner })
+    if (pending?.needsApproval === true) {
+      const proposed = entries.find((one) => one.partner === partner && one.revision === pending.revision)
+      const sinceMs = proposed && Date.parse(proposed.at)
+      add('stepWaits', `A step by ${pending.by} waits for an approval.`, { partner, sinceMs })
+    }
   }
   const order = Object.keys(rules)
   return {

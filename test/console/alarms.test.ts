@@ -27,7 +27,7 @@ const partnerAt = (given: Partial<PartnerDocument> = {}, guardAlarm?: string, tr
 }
 const quiet = { balances, instances: [], trouble: [], reportedMs: NOW_MS - 9_000 }
 const health = { journal: 'available', stagesAgeMs: 300 } as const
-const calm: Evidence = { nowMs: NOW_MS, found: quiet, partners: [partnerAt()], health }
+const calm: Evidence = { nowMs: NOW_MS, found: quiet, partners: [partnerAt()], entries: [], health }
 const finding = (found: Partial<Found>): Partial<Evidence> => ({ found: { ...quiet, ...found } })
 const staged = (...partners: NonNullable<Evidence['partners']>): Partial<Evidence> => ({ partners })
 
@@ -35,6 +35,18 @@ const pending = {
   stage: 'v3',
   ...{ percent: 100, revision: 4, by: 'otto', reason: 'more' },
   ...{ needsApproval: true, expires: new Date(9).toISOString() },
+} as const
+const entry = {
+  ...{
+    entry: 1,
+    at: new Date(5).toISOString(),
+    by: 'otto',
+    partner: 'acme',
+    action: 'propose' as const,
+    revision: 4,
+    reason: '',
+  },
+  ...{ from: null, to: null },
 } as const
 const MINUTE_MS = 60_000
 const since = (minutes: number, kind: Trouble['kind'], partner?: string): Partial<Evidence> =>
@@ -51,7 +63,7 @@ const damaged = balances.slice(0, 1).map((balance) => ({ ...balance, holds: fals
 
 /** Each cause with the kind, the tone and the partner of its alarm. */
 const causes: readonly (readonly [string, Partial<Evidence>, Alarm['kind'], Alarm['tone'], string?])[] = [
-  ['the journal cannot be read', { found: undefined }, 'journalUnavailable', 'bad'],
+  ['neither the console nor an adapter in its process reaches the journal', { found: undefined, health: undefined }, 'journalUnavailable', 'bad'],
   ['the adapter cannot write to the journal', { health: { ...health, journal: 'unavailable' } }, 'journalUnavailable', 'bad'],
   ['the adapter found its journal damaged', { health: { ...health, journal: 'damaged' } }, 'journalDamaged', 'bad'],
   ['a balance does not hold', finding({ balances: damaged }), 'journalDamaged', 'bad', 'acme'],
@@ -95,6 +107,16 @@ describe('the alarms of the console', () => {
     const trouble = (['unknown', 'denied', 'v3Fails'] as const).map((kind) => ({ kind, partner: 'acme', count: 1, sinceMs: NOW_MS })) // prettier-ignore
     const { alarms } = checkAlarms({ ...calm, ...finding({ trouble }) })
     expect(alarms.map(({ kind }) => kind)).toEqual(['v3Fails', 'denied', 'unknown'])
+  })
+
+  it('are off while only the console cannot read the journal, because clients are served', () => {
+    expect(checkAlarms({ ...calm, found: undefined }).alarms).toEqual([])
+  })
+
+  it('name the time of the proposal if a step waits for approval', () => {
+    const entries = [{ ...entry, partner: 'other' }, entry]
+    const [alarm] = checkAlarms({ ...calm, ...staged(partnerAt({ pending })), entries }).alarms
+    expect(alarm?.sinceMs).toBe(5)
   })
 
   it.each<[string, Partial<Evidence>, number]>([

@@ -54,10 +54,14 @@ async function draw(root) {
     const paths = uplot.paths.stepped({ align: 1 })
     const size = () => ({ width: Math.max(240, room.clientWidth), height: 220 })
     const annotate = ({ ctx, bbox, valToPos }) => {
-      for (const { fromMs: from, untilMs } of events) {
+      ctx.font = 12 * devicePixelRatio + 'px sans-serif'
+      for (const [at, { fromMs: from, untilMs }] of events.entries()) {
         const [left, right] = [from, untilMs ?? from].map((ms) => Math.max(bbox.left, valToPos(ms / 1_000, 'x', true)))
         ctx.fillStyle = style(untilMs === undefined ? '--link' : '--badbg')
         ctx.fillRect(left, bbox.top, Math.max(2, Math.min(right, bbox.left + bbox.width) - left), bbox.height)
+        // The number of the event in the table below the charts.
+        ctx.fillStyle = style('--fg')
+        ctx.fillText(at + 1, left + 4 * devicePixelRatio, bbox.top + 12 * devicePixelRatio)
       }
     }
     const point = ({ cursor: { idx } }) => {
@@ -195,11 +199,11 @@ mark{background:var(--note);color:var(--bg);border-radius:3px}
 .json{background:none;padding:0;display:inline-block}
 .badge+.badge{margin-left:.3rem}
 .row{display:flex;flex-wrap:wrap;gap:.75rem;align-items:center}
-.row input{width:auto}
 .field:has([type=checkbox]){display:flex;flex-direction:row-reverse;justify-content:start;gap:.5rem}
 input,select,textarea,button{font:inherit;color:inherit}
 input:not([type=checkbox]),select,textarea{background:var(--bg);border:1px solid var(--soft);border-radius:6px;padding:.4rem .6rem;min-width:0;width:100%}
 input[type=number]{max-width:9rem}
+.row input:not([type=checkbox]){width:auto}
 input[type=checkbox]{width:1.1rem;height:1.1rem;accent-color:var(--link);margin:0}
 button{background:var(--link);color:var(--on);border:1px solid var(--link);border-radius:6px;padding:.45rem 1rem;cursor:pointer}
 button:disabled{opacity:.6;cursor:default}
@@ -218,18 +222,16 @@ const files = {
   'console.js': { type: javascript, body: Buffer.from(script) },
   'uplot.js': { type: javascript, body: ofPackage('uplot/dist/uPlot.esm.js') },
   'uplot.css': { type: 'text/css; charset=utf-8', body: ofPackage('uplot/dist/uPlot.min.css') },
-} as const satisfies Readonly<Record<string, { readonly type: string; readonly body: Buffer }>>
-
-type AssetName = keyof typeof files
+}
 
 /** Returns a path with a hash of the file's content, so that browsers can cache the file without a time limit. */
-export const assetPath = (name: AssetName): string =>
+export const assetPath = (name: keyof typeof files): string =>
   `/assets/${createHash('sha256').update(files[name].body).digest('hex').slice(0, 16)}/${name}`
 
 /** Serves the files of the pages, which need no login. */
 export function serveAssets(app: Express): void {
   for (const [name, { type, body }] of Object.entries(files))
-    app.get(assetPath(name as AssetName), (_request, response) => {
+    app.get(assetPath(name as keyof typeof files), (_request, response) => {
       response
         .set({ 'Content-Type': type, 'Cache-Control': 'public, max-age=31536000, immutable' })
         .send(body)

@@ -32,23 +32,29 @@ export interface TrafficEvent {
 interface ChartsProps {
   readonly traffic: Traffic
   readonly events: readonly TrafficEvent[]
+  /** The length of an interval in words. */
+  readonly step: string
 }
 
 /** Shows marks and calls over the same time. The script draws both charts with one cursor. Without scripts, tables have the figures. */
-export function Charts({ traffic, events }: ChartsProps) {
-  const step = unitOf(traffic.stepMs)
+export function Charts({ traffic, events, step }: ChartsProps) {
   return (
     <>
       <div class="columns" data-events={JSON.stringify(events)}>
         <Chart
-          title={`Marks by outcome, ${step}`}
+          title={`Marks by outcome, each ${step}`}
           traffic={traffic}
           lines={markLines}
           series={traffic.marks}
         />
-        <Chart title={`Calls to V3, ${step}`} traffic={traffic} lines={callLines} series={traffic.calls} />
+        <Chart
+          title={`Calls to V3, each ${step}`}
+          traffic={traffic}
+          lines={callLines}
+          series={traffic.calls}
+        />
       </div>
-      {eventTable(events)}
+      {eventTable(events.map((event, at) => ({ ...event, text: `${at + 1}. ${event.text}` })))}
     </>
   )
 }
@@ -58,12 +64,6 @@ const eventTable = table<TrafficEvent>('Stage changes and outages', 'No stage ch
   ['From', ({ fromMs }) => <Time at={fromMs} />],
   ['Until', ({ untilMs }) => untilMs && <Time at={untilMs} />],
 ]) // prettier-ignore
-
-function unitOf(stepMs: number): string {
-  if (stepMs < 60_000) return `each ${stepMs / 1_000} s`
-  if (stepMs >= 3_600_000) return 'each hour'
-  return stepMs === 60_000 ? 'each minute' : `each ${stepMs / 60_000} minutes`
-}
 
 const MAX_ROWS = 100
 /** Lines also differ in their dashes, for people who cannot tell the colours apart. */

@@ -8,10 +8,14 @@ import { Charts, markLines, type TrafficEvent } from './charts.tsx'
 import type { Page } from './page.ts'
 import { Notice, PartnerLink, Section, Tabs } from './parts.tsx'
 
-const ranges = { live: '10 min', hour: '1 h', day: '24 h', week: '7 days' } as const satisfies Record<
-  Range,
-  string
->
+/** The ranges of the charts, with their intervals. */
+const ranges = {
+  live: ['10 min', '10 s'],
+  hour: ['1 h', 'minute'],
+  day: ['24 h', '10 min'],
+  week: ['7 days', 'hour'],
+} as const satisfies Record<Range, readonly [range: string, step: string]>
+const rangeTabs = Object.entries(ranges).map(([range, [text]]) => [range, text] as const)
 
 const isRange = (text: string): text is Range => Object.hasOwn(ranges, text)
 
@@ -30,7 +34,8 @@ export const overview: Page = {
     ])
     const partners = all?.filter(({ document }) => sees(actor, document.partner))
     const entries = (history ?? []).filter(({ partner }) => partner !== null && sees(actor, partner))
-    const checked = checkAlarms({ nowMs: found?.atMs ?? Date.now(), found, partners, health: health?.() })
+    const nowMs = found?.atMs ?? Date.now()
+    const checked = checkAlarms({ nowMs, found, partners, entries, health: health?.() })
     const events = found === undefined ? [] : toEvents(found.traffic, entries)
     return {
       title: 'Overview',
@@ -52,8 +57,8 @@ export const overview: Page = {
                 </Section>
               )}
               <Section title="Traffic">
-                <Tabs label="Time" name="range" tabs={Object.entries(ranges)} current={range} />
-                <Charts traffic={found.traffic} events={events} />
+                <Tabs label="Time" name="range" tabs={rangeTabs} current={range} />
+                <Charts traffic={found.traffic} events={events} step={ranges[range][1]} />
               </Section>
             </>
           )}
@@ -84,9 +89,7 @@ interface StateProps {
 function State({ checked: { alarms, unchecked }, balances }: StateProps) {
   const records = balances.reduce((sum, { received }) => sum + received, 0)
   const fine =
-    records === 0
-      ? 'No record was received yet.'
-      : `${records === 1 ? 'The only record is' : `All ${formatCount(records)} records are`} accounted for.`
+    records === 0 ? 'No record was received yet.' : `All ${formatCount(records)} records are accounted for.`
   return (
     <>
       {alarms.length === 0 && unchecked.length === 0 && (
