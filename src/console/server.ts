@@ -10,8 +10,8 @@ import { createSessions, type SignedIn } from './access/sessions.ts'
 import { forbidden, MAX_FILE_BYTES, type Visit } from './access/visit.ts'
 import { serveAssets } from './assets/assets.ts'
 import { pages } from './pages/index.ts'
-import { type ActionResult, renderError, renderLogin, renderPage } from './pages/layout.tsx'
-import type { Shown } from './pages/page.ts'
+import { renderError, renderLogin, renderPage } from './pages/layout.tsx'
+import type { Done, Shown } from './pages/page.ts'
 import type { ConsolePorts } from './ports.ts'
 
 export interface ConsoleOptions {
@@ -153,8 +153,6 @@ function expectSameSite({ headers }: Request, host: string): void {
   )
 }
 
-type Access = ReturnType<typeof createAccess>
-
 function createAccess(
   { settings, nowMs }: ConsoleOptions,
   sessions: ReturnType<typeof createSessions>,
@@ -219,9 +217,9 @@ const NO_OPERATOR =
 const NO_TOKEN =
   'The request has no valid login. Nothing was done. Sign in, or send the token of an operator: Authorization: Bearer <token>.'
 
-function addPages(app: Express, access: Access, ports: ConsolePorts): void {
+function addPages(app: Express, access: ReturnType<typeof createAccess>, ports: ConsolePorts): void {
   /** The last result of each person, which the next page shows. */
-  const results = new Map<string, ActionResult>()
+  const results = new Map<string, Done>()
   const visitOf = async (request: Request): Promise<Visit> => {
     const signedIn = access.whoIs(request)
     if (signedIn === undefined) throw new AdapterError('ADP_TOKEN', NO_TOKEN)

@@ -8,19 +8,16 @@ import type { Sessions, SignedIn } from './sessions.ts'
 
 export const COOKIE = 'markbridge_console'
 
-interface Identified {
-  /** The sender, or `undefined` if the configuration does not list the sender. */
-  readonly signedIn: SignedIn | undefined
-  readonly isWrongToken: boolean
-}
-
-/** Creates a function that identifies the sender of a request by a token, else by the name from a trusted proxy, else by the cookie. */
+/**
+ * Creates a function that identifies the sender of a request by a token, else by the name from a trusted proxy, else by the cookie.
+ * `signedIn` is `undefined` if the configuration does not list the sender.
+ */
 export function createIdentify(
   sessions: Sessions,
   { identity }: Pick<ConsoleConfig, 'identity'>,
   proxies: AddressList,
 ) {
-  return (request: Request): Identified => {
+  return (request: Request): { readonly signedIn: SignedIn | undefined; readonly isWrongToken: boolean } => {
     const [, token] = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? []
     if (token !== undefined) {
       const signedIn = sessions.findByToken(token)

@@ -33,7 +33,6 @@ export const batch: Page = {
                 ['Served by', details.servedBy.toUpperCase()],
                 ['Reply', details.answered ? 'sent completely' : 'not sent completely'],
                 ['Request', details.hasRequest ? 'stored' : 'not stored'],
-                ['Instance', String(details.instance)],
                 ['Dead letters', details.deadLetters],
                 ['Batch id of the client', <Id of={details.boundary} />],
               ]}

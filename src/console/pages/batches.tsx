@@ -1,5 +1,5 @@
 import { recordStates } from '../../journal/index.ts'
-import { paramsOf, usageError, type Visit } from '../access/visit.ts'
+import { paramsOf, usageError } from '../access/visit.ts'
 import type { BatchRow, ConsoleData, HashedKind, Search } from '../data/port.ts'
 import type { Page } from './page.ts'
 import { Form, Id, Pager, Section, table, Tabs, Time } from './parts.tsx'
@@ -8,15 +8,11 @@ import { BatchLink, isState, outcomesOf, states, tableOfRecords } from './record
 /** The search for batches and records. The typed id of a learner, an event or a mark is hashed before it becomes part of an address. */
 export const batches: Page = {
   path: '/batches',
-  show: async (visit, { data }) => {
-    const { query, scope } = visit
-    const search = searchOf(visit)
+  show: async ({ query, scope }, { data }) => {
+    const search = toSearch(paramsOf(query, names))
     const found = await data.search(search, scope)
     const { state } = search
     const rest = Object.fromEntries([...query].filter(([name]) => name !== 'after' && name !== 'state'))
-    const named = labelled
-      .filter((name) => query.has(name))
-      .map((name) => `${labels[name]} ${query.get(name)}`)
     const tabs = recordStates.map((one) => [one, states[one][0]] as const)
     return {
       title: 'Batches',
@@ -25,7 +21,6 @@ export const batches: Page = {
         <>
           <Form id="search" label="Search" fields={[searchField]} />
           <Section title="Found">
-            {named.length > 0 && <p class="soft">Found by {named.join(' and ')}.</p>}
             <Tabs
               label="State"
               name="state"
@@ -57,21 +52,19 @@ export const batches: Page = {
 const searchLabel = 'Number, Content-ID, learner, event, external id, batch id, partner or day'
 const searchField = { name: 'text', label: searchLabel, type: 'search', more: { required: true } }
 
-/** The parameters of the page, and their names for people. Only the hashes of the first three are searched. */
-const labels = {
-  learner: 'the hash of the learner',
-  event: 'the hash of the event',
-  mark: 'the hash of the external id',
-  batch: 'number',
-  contentId: 'Content-ID',
-  boundary: 'batch id',
-  partner: 'partner',
-  from: 'receipt from',
-  until: 'receipt before',
-} as const
 const hashedNames = ['learner', 'event', 'mark'] as const satisfies readonly HashedKind[]
-const labelled = Object.keys(labels) as (keyof typeof labels)[]
-const names = [...labelled, 'state', 'after'] as const
+/** The parameters of the page. Only the hashes of the first three are searched. */
+const names = [
+  ...hashedNames,
+  'batch',
+  'contentId',
+  'boundary',
+  'partner',
+  'from',
+  'until',
+  'state',
+  'after',
+] as const
 
 type Query = Readonly<Record<string, string>>
 
@@ -91,8 +84,6 @@ async function readingsOf(text: string, data: ConsoleData): Promise<readonly Que
 }
 
 const DAY_MS = 86_400_000
-
-const searchOf = ({ query }: Visit): Search => toSearch(paramsOf(query, names))
 
 /** Returns the search that parameters describe. Throws `ADP_USAGE` if a parameter is not valid. */
 function toSearch({

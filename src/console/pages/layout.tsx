@@ -5,21 +5,16 @@ import { renderToString } from 'preact-render-to-string'
 
 import type { SignedIn } from '../access/sessions.ts'
 import { assetPath } from '../assets/assets.ts'
-import type { Shown } from './page.ts'
+import type { Done, Shown } from './page.ts'
 import { Notice } from './parts.tsx'
-
-/** The result of the last action, which the next page shows. */
-export interface ActionResult {
-  readonly isDone: boolean
-  readonly text: string
-}
 
 interface Place {
   /** The signed-in person, or `undefined` on a page without a login, which has no navigation. */
   readonly signedIn?: SignedIn | undefined
   readonly path?: string
   readonly hasSandbox?: boolean
-  readonly result?: ActionResult | undefined
+  /** The result of the last action. */
+  readonly result?: Pick<Done, 'isDone' | 'text'> | undefined
 }
 
 const places = [
@@ -95,7 +90,7 @@ function Header({
         </ul>
       </nav>
       <form method="post" action="/logout" class="who">
-        <span title={actor.partners?.join(', ') ?? 'all partners'}>
+        <span>
           {actor.name} · {actor.role}
         </span>
         <button class="quiet">Sign out</button>

@@ -24,15 +24,6 @@ export const countsOf = ({ states: counts }: Pick<BatchRow, 'states'>) =>
 export const outcomesOf = (batch: Pick<BatchRow, 'states'>) =>
   countsOf(batch).map(({ tone, text }) => <Badge tone={tone}>{text}</Badge>)
 
-function State({ record: { state, deadLetter } }: { readonly record: RecordRow }) {
-  const [name, tone] = states[state]
-  return (
-    <>
-      <Badge tone={tone}>{name}</Badge> {deadLetter && 'dead letter'}
-    </>
-  )
-}
-
 export const BatchLink = ({ batch }: { readonly batch: number }) => <a href={`/batches/${batch}`}>{batch}</a>
 
 /** Says what the operator does about a record, or why the operator waits. Returns `undefined` if there is nothing to do. */
@@ -44,8 +35,7 @@ export function nextActOf({ state, reason, superseded, deadLetter, retry }: Reco
   if (retry === 'resend') return 'The client must send the same batch again. The adapter told it so.'
   return (
     <>
-      Wait. The adapter {state === 'unknown' ? 'looks the mark up in V3' : 'sends the record again'} at{' '}
-      <Time at={retry} />.
+      Wait. The adapter tries to settle the record at <Time at={retry} />.
     </>
   )
 }
@@ -53,17 +43,21 @@ export function nextActOf({ state, reason, superseded, deadLetter, retry }: Reco
 /** The name of a record in a form that acts on chosen records. */
 export const recordKey = ({ batch, position }: RecordRow): string => `${batch}.${position}`
 
-const causeOf = ({ state, reason }: RecordRow) =>
-  reason && `${describeCause(state, reason).cause} (${reason})`
-
 const recordColumns = {
   part: ['Part', ({ batch, position }) => <a href={`/batches/${batch}/${position + 1}`}>{position + 1}</a>],
   batch: ['Batch', ({ batch }) => <BatchLink batch={batch} />],
   partner: ['Partner', ({ partner }) => partner],
   contentId: ['Content-ID', ({ contentId }) => <Id of={contentId} />],
   received: ['Received', ({ receivedMs }) => <Time at={receivedMs} />],
-  state: ['State', (record) => <State record={record} />],
-  cause: ['Cause', causeOf],
+  state: [
+    'State',
+    ({ state, deadLetter }) => (
+      <>
+        <Badge tone={states[state][1]}>{states[state][0]}</Badge> {deadLetter && 'dead letter'}
+      </>
+    ),
+  ],
+  cause: ['Cause', ({ state, reason }) => reason && `${describeCause(state, reason).cause} (${reason})`],
   act: ['What to do', nextActOf],
   choice: [
     'Choose',
