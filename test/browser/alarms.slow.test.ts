@@ -9,6 +9,7 @@ import type { Alarm } from '../../src/console/alarms.ts'
 import { serveConsole, type ServedConsole, tokenOf } from '../console/support/serve-console.ts'
 import { batchOf } from '../support/batch-request.ts'
 import { atEndOfFile } from '../support/end-of-file.ts'
+import { missingPostgres, startPostgres } from '../support/start-postgres.ts'
 import { type Opened, openWindow } from './look-at-console.ts'
 import { startBrowser } from './start-browser.ts'
 
@@ -20,14 +21,48 @@ const TIME_MS = 60_000
 const late = { 'Retry-After': '6' }
 const down = { kind: 'status', status: 503, headers: late, face: 'V3' }
 
+const schools = Array.from({ length: 60 }, (_, at) => `school-${at}`)
+/** A partner half of whose schools V3 serves. */
+const halfOnV3 = (id: string, guard: 'back' | 'warn') => ({
+  ...{ id, guard, stage: 'canary', match: { header: { name: 'x-partner', value: id } } },
+  canary: { percent: 0, header: 'x-school', always: schools.slice(30) },
+  v3: { budgetMs: 5_000 },
+})
+
 let served: ServedConsole
 let window: Opened
 beforeAll(async () => {
-  served = await serveConsole(onEnd)
-  window = await openWindow(browser, served.url, tokenOf('olga'))
-  await window.page.goto('/')
+  served = await serveConsole(onEnd, undefined, [halfOnV3('beacon', 'back'), halfOnV3('cedar', 'warn')])
+  window = await openOverview(served)
 })
 afterAll(() => browser?.close())
+
+async function openOverview({ url }: ServedConsole): Promise<Opened> {
+  const opened = await openWindow(browser, url, tokenOf('olga'))
+  await opened.page.goto('/')
+  return opened
+}
+
+/** Posts a mark of a school as one batch. */
+function postOf(partner: string, school: string): Promise<unknown> {
+  const batch = `batch_${randomUUID()}`
+  const headers = { 'x-partner': partner, 'x-school': school }
+  return served.post(batchOf([served.mark()], { batch, boundary: batch }), headers)
+}
+
+/** Lets V3 fail the schools that it serves until the guards have judged. A guard judges windows of 10 s, with one write of each school. */
+async function failOnV3(...partners: readonly string[]): Promise<void> {
+  for (const partner of partners) await postOf(partner, 'school-59')
+  await served.setFaults(down)
+  await vi.waitFor(
+    async () => {
+      await Promise.all(partners.flatMap((partner) => schools.map((school) => postOf(partner, school))))
+      const { alarms } = JSON.parse((await served.ask('olga', '/')).text) as { alarms: readonly Alarm[] }
+      expect(alarms.filter(({ kind }) => kind.startsWith('guard'))).toHaveLength(partners.length)
+    },
+    { timeout: TIME_MS, interval: 5_000 },
+  )
+}
 
 /** Posts one mark under these faults, and returns a function that removes the faults and resends the batch until V3 accepts it. */
 async function postUnder(
@@ -81,12 +116,43 @@ const causes: readonly (readonly [readonly Alarm['kind'][], () => Promise<() => 
     await step('otto', 'zenith', { step: 'set', stage: 'shadow' })
     return () => step('anna', 'zenith', { step: 'back' })
   }],
+  [['trailBroken'], () => {
+    const file = openJournalFile()
+    file.exec(`update rollout_audit set content = content || ' ' where entry = 1`)
+    return Promise.resolve(async () => file.exec(`update rollout_audit set content = rtrim(content) where entry = 1`))
+  }],
   [['instanceGone'], async () => {
     const file = openJournalFile()
     file.exec(`insert into journal_instances (host, boot, pid, started, lease_until, lease_ms, lost) values ('mb-9', '', 1, '', 1, 1, 1)`)
     return () => {
       file.exec(`delete from journal_instances where host = 'mb-9'`)
       return Promise.resolve()
+    }
+  }],
+  [['journalDamaged'], async () => {
+    const file = openJournalFile()
+    // The first record of a partner has all balances checked at once.
+    file.exec(`update journal_ledger set confirmed = confirmed - 1 where partner = 'acme'`)
+    await postOf('beacon', 'school-1')
+    return async () => {
+      file.exec(`update journal_ledger set confirmed = confirmed + 1 where partner = 'acme'`)
+      await postOf('cedar', 'school-1')
+    }
+  }],
+  [['journalUnavailable'], async () => {
+    const file = openJournalFile()
+    file.exec('begin immediate')
+    await postOf('acme', 'school-1')
+    return async () => file.exec('rollback')
+  }],
+  [['v2Fails'], async () => {
+    await served.sandbox.v2.put('faults', { kind: 'status', status: 503 })
+    const batch = batchOf([served.mark()])
+    const send = () => served.post(batch, { 'x-partner': 'zenith' })
+    await send()
+    return async () => {
+      await served.sandbox.v2.request('DELETE', '/_sandbox/faults')
+      await send()
     }
   }],
   [['v3Fails'], () => postUnder([down])],
@@ -115,7 +181,31 @@ const causes: readonly (readonly [readonly Alarm['kind'][], () => Promise<() => 
     await served.postMarks([served.mark({ SchoolAttendanceCode: randomUUID() })], true)
     return actOnAll('/letters')
   }],
+  [['guardActed', 'guardWarns'], async () => {
+    await failOnV3('beacon', 'cedar')
+    return async () => {
+      await served.setFaults()
+      await step('anna', 'beacon', { step: 'back' })
+      await step('anna', 'cedar', { step: 'back' })
+    }
+  }],
 ] // prettier-ignore
+
+/** Expects that the alarms appear in an open page when their cause does, and disappear with the cause. */
+async function expectWhile(
+  { page, events }: Opened,
+  kinds: readonly Alarm['kind'][],
+  cause: () => Promise<() => Promise<unknown>>,
+): Promise<void> {
+  const alarms = kinds.map((kind) => page.locator(`[data-alarm="${kind}"]`))
+  for (const alarm of alarms) expect(await alarm.count()).toBe(0)
+  const cure = await cause()
+  for (const alarm of alarms) await alarm.first().waitFor({ timeout: TIME_MS })
+  expect(await page.title()).toMatch(/^\d+ alarms? · Markbridge$/)
+  await cure()
+  for (const alarm of alarms) await alarm.first().waitFor({ state: 'detached', timeout: TIME_MS })
+  expect(events).toEqual([])
+}
 
 describe.skipIf(browser === undefined)('the overview in Chromium, over the adapter and the sandbox', () => {
   test('is green once every alarm was checked and none is on', { timeout: TIME_MS }, async () => {
@@ -127,15 +217,27 @@ describe.skipIf(browser === undefined)('the overview in Chromium, over the adapt
   test.for(causes)(
     'shows alarms as long as their cause lasts, in a page that stays open: %s',
     { timeout: 3 * TIME_MS },
-    async ([kinds, cause]) => {
-      const alarms = kinds.map((kind) => window.page.locator(`[data-alarm="${kind}"]`))
-      for (const alarm of alarms) expect(await alarm.count()).toBe(0)
-      const cure = await cause()
-      for (const alarm of alarms) await alarm.first().waitFor({ timeout: TIME_MS })
-      expect(await window.page.title()).toMatch(/^\d+ alarms? · Markbridge$/)
-      await cure()
-      for (const alarm of alarms) await alarm.first().waitFor({ state: 'detached', timeout: TIME_MS })
-      expect(window.events).toEqual([])
-    },
+    ([kinds, cause]) => expectWhile(window, kinds, cause),
   )
 })
+
+describe.skipIf(browser === undefined || missingPostgres() !== undefined)(
+  'the overview over PostgreSQL',
+  () => {
+    test(
+      'shows that the journal and the stages cannot be read while the database is down',
+      { timeout: 3 * TIME_MS },
+      async () => {
+        const postgres = await startPostgres()
+        onEnd(() => postgres.close())
+        const { server } = postgres
+        if (server === undefined) return
+        const opened = await openOverview(await serveConsole(onEnd, await postgres.createDatabase()))
+        await expectWhile(opened, ['journalUnavailable', 'stagesStale'], async () => {
+          await server.stop()
+          return () => server.start()
+        })
+      },
+    )
+  },
+)

@@ -35,9 +35,9 @@ type Fields = Readonly<Record<string, string | readonly string[]>>
 
 /**
  * Starts the sandbox, the adapter and the console as `demo` does, but with operators: olga may reveal values, otto is an operator, anna an
- * approver. V3 serves acme, and V2 serves zenith. A step forward needs two people.
+ * approver. V3 serves acme, and V2 serves zenith. A step forward needs two people. `more` are further partners.
  */
-export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
+export async function serveConsole(onEnd: OnEnd, journalUrl?: string, more: readonly object[] = []) {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-console-'))
   onEnd(() => rm(folder, { recursive: true }))
   const sandbox = await startSandbox(
@@ -69,6 +69,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string) {
         match: { header: { name: 'x-partner', value: 'zenith' } },
         stage: 'legacy',
       },
+      ...more,
     ],
   })
   const settings = settingsWith()
