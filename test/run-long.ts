@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 
 /**
- * `npm run test:long` takes at least half an hour. It runs all tests with more random cases, including those on a deliberately broken
+ * `npm run test:long` takes at least half an hour. It runs all tests with more random cases, including the tests on a deliberately broken
  * product, and then the fault run, the reads, the comparisons and the broken requests at full length. A failed part does not stop the
  * others. The exit status is 1 if a part failed.
  */

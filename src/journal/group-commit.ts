@@ -79,7 +79,10 @@ export interface GroupCommit {
   submitted(): number
   /** Returns true once the results of the first `count` operations are known. Operations whose caller has given up count too. */
   areEnded(count: number): boolean
-  /** Resolves once no caller waits for a result. Must be called before the store closes. Then doubtful operations are no longer retried. */
+  /**
+   * Resolves once no caller waits for a result. Must be called before the store closes. After the call, doubtful operations are no longer
+   * retried.
+   */
   idle(): Promise<void>
 }
 

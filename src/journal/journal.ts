@@ -109,7 +109,7 @@ export type BeginResult =
        * order, so the caller sends a record only after its predecessor has ended and `olderOpen` finds no further predecessor.
        */
       readonly after: Predecessors
-      /** The effective time of receipt in milliseconds since the epoch: never earlier than that of the previous batch. */
+      /** The effective time of receipt in milliseconds since the epoch: never earlier than the time of the previous batch. */
       readonly receivedMs: number
       /** True if an earlier batch had the same ids but different bytes. */
       readonly idsReused: boolean
@@ -153,7 +153,7 @@ export interface KnownMarks {
   readonly confirmedAt: (externalId: string) => readonly number[]
   /** Older records with an unknown outcome that are newer than the last confirmed record. One of these records may be the current mark. */
   readonly lost: readonly RecordRef[]
-  /** Unknown records that are older than the last confirmed record. They are current only if the service keeps several marks. */
+  /** Unknown records that are older than the last confirmed record. Such records are current only if the service keeps several marks. */
   readonly lostBefore: readonly RecordRef[]
   /** `confirmed` if a newer record was confirmed. `open` if newer records exist that may be applied, because they are open, parked or unknown. */
   readonly newer: 'none' | 'open' | 'confirmed'
@@ -245,7 +245,7 @@ export interface Journal {
   olderOpen(records: readonly RecordRef[]): Promise<readonly (RecordRef | undefined)[]>
   /** Returns the older records of the same keys that V3 serves and whose outcome is not certain, in one consistent read. */
   olderUnsettled(records: readonly RecordRef[]): Promise<readonly OlderUnsettled[]>
-  /** Returns those of `records` that are still open. Newer records of the same keys wait for them. */
+  /** Returns the `records` that are still open. Newer records of the same keys wait for them. */
   stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
   /** Returns the open records of these batches that block an open record of the same key in a newer batch. */
   blocking(batches: readonly number[]): Promise<readonly RecordRef[]>
@@ -259,7 +259,7 @@ export interface Journal {
   findAbandoned(isAttended: (batch: number) => boolean): Promise<readonly TakenOver[]>
   /** Asks the instance that owns a batch to hand the batch over to this instance, which has the client's credentials and can finish the batch. */
   askFor(batch: number): Promise<void>
-  /** Hands over those of `batches` that other live instances have asked for. Returns the batches that were handed over. */
+  /** Hands over the `batches` that other live instances have asked for. Returns the batches that were handed over. */
   handOver(batches: readonly number[]): Promise<readonly number[]>
   /** Returns due records, oldest first; `reopen` opens them. Includes records due so far ahead that a clock must have been set back. */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>

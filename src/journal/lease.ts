@@ -43,7 +43,10 @@ const MARGIN = 0.2
  * was suspended, which stops the monotonic clock, or that the wall clock was set. In both cases the elapsed time is unknown.
  */
 const MAX_DRIFT = 0.05
-/** The delay before a retry of a failed renewal, as a fraction of the usual interval. It is short, because nothing is sent without a lease. */
+/**
+ * The delay before a retry of a failed renewal, as a fraction of the usual interval. The delay is short, because nothing is sent without a
+ * lease.
+ */
 const RETRY_SHARE = 0.15
 
 /** Registers this instance, and renews its lease after each third of the lease. Rejects with the driver's errors if registration fails. */

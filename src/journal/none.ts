@@ -42,7 +42,7 @@ const NOTHING: ReadonlyMap<number, readonly RecordRef[]> = new Map()
 
 /**
  * Creates the journal for `journal.url: none`, which has no store. The journal keeps the order of writes of one key within this process,
- * and the totals since the start. It recognises no batch, loads nothing, and has no due records.
+ * and the totals since the start. This journal recognises no batch, loads nothing, and has no due records.
  */
 export function createNoJournal(): Journal {
   const linkSecret = randomBytes(32)

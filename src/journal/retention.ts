@@ -26,7 +26,7 @@ export const STEP = 50
 const SEARCHED_AT_ONCE = 2_000
 /** How long a batch is kept whose records were all refused or not applied, if the credentials of its client were never accepted. */
 const UNACCEPTED_MS = 3_600_000
-/** How long an unused row of rate slots is kept. This is longer than the clocks of machines differ. */
+/** How long an unused row of rate slots is kept. This time is longer than any difference between the clocks of the machines. */
 const IDLE_SLOTS_MS = 3_600_000
 
 /**

@@ -278,7 +278,7 @@ const failed = ({ reply }: OperationResult): boolean => reply.status >= 400
 const dependencyFailed = odataError(
   424,
   'FailedDependency',
-  'This request was not applied, because it depends on another request, which failed.',
+  'This request was not applied, because it depends on a request that failed. Correct the other request.',
 )
 
 /**

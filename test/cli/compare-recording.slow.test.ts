@@ -71,7 +71,7 @@ const effects = async (): Promise<string> => {
 }
 
 describe('the command compare run --recording', () => {
-  it('compares the replies of V2 with those of the adapter without calling a service', async () => {
+  it("compares the replies of V2 with the adapter's replies, and calls no service", async () => {
     const [before, { status, stdout, stderr }] = [await effects(), await run('sealed', ...sealed, '--json')]
     expect(JSON.parse(stdout)).toMatchObject({
       kind: 'recording',

@@ -8,7 +8,7 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 const RECORDS = '/sp-api/V2/Attendance/AttendanceRecords'
 const enveloping = onePartner({ quirks: { dataEnvelope: true } })
 
-/** Sends the same reads through an adapter with the quirk and through one without, in front of one sandbox. */
+/** Sends the same reads through an adapter with the quirk and an adapter without the quirk, in front of one sandbox. */
 async function startBoth() {
   const sandbox = await startSandbox()
   const [plain, quirky] = [await startAdapter(sandbox.url), await startAdapter(sandbox.url, enveloping)]

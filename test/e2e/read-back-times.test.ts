@@ -48,7 +48,7 @@ describe('an older mark, when the service cuts times to the minute', () => {
     faces.served.side = 'v3'
     await faces.setFaults({ kind: 'status', status: 503, face: 'V3' })
     const { body } = faces.batch([1], 'older')
-    // The client gets 200 whatever the outcome is, because the ids of header and body differ.
+    // The client gets 200 for every outcome, because the ids of header and body differ.
     const headers = { 'Content-Type': 'multipart/mixed; boundary=batch_x' }
     expect((await faces.post(adapter, { headers, body })).status).toBe(200)
     Object.assign(faces.served, { side: 'v2', stage: 'legacy', known: 'nothing' })

@@ -12,7 +12,7 @@ import { batchOf, beginNew, confirmed, START_MS } from './batches.ts'
 const [FEW, MANY] = [100, 2_100]
 /** The number of records of other keys, which make the server prefer an index. */
 const OTHERS = 30_000
-/** The number of repetitions. They make a cost of one row per parked record visible despite other reads. */
+/** The number of repetitions. With so many repetitions, a cost of one row per parked record is visible despite other reads. */
 const TIMES = 20
 const HOUR_MS = 3_600_000
 

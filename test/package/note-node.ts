@@ -1,5 +1,5 @@
-// `npm ci` runs this file. It prints one line if the Node.js of npm is older than package.json requires. .npmrc switches off npm's own
-// warnings about this, one for each package, because they are not true: the scripts run on the Node.js of the package `node`.
+// `npm ci` runs this file. The file prints one line if the Node.js of npm is older than package.json requires. .npmrc switches off npm's
+// own warnings about this, one for each package, because they are not true: the scripts run on the Node.js of the package `node`.
 import { readFileSync } from 'node:fs'
 
 interface Manifest {

@@ -12,7 +12,7 @@ const ask = (start: string, lines = '', body = ''): string =>
 /** Matches the fields of a reply that belong to its connection. */
 const own = /^(?:Connection|Keep-Alive): .*\r\n/gim
 
-/** Splits a request that V2 received into its request line, its fields without those of the connection, and its body. */
+/** Splits a request that V2 received into its request line, its fields without the fields of the connection, and its body. */
 function parts(seen = '') {
   const [head = '', ...body] = seen.split('\r\n\r\n')
   const [start, ...lines] = head.split('\r\n')

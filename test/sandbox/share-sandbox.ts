@@ -31,8 +31,8 @@ export const credentials = (token: string): Record<string, string> => ({
 export type Rows = readonly Record<string, unknown>[]
 
 /**
- * Starts one sandbox for all tests of a file and creates a client of it. It accepts the tokens `only-<domain>`,
- * `all-but-<domain>` and `sandbox` (the default), which has all permissions.
+ * Starts one sandbox for all tests of a file and creates a client. The sandbox accepts the tokens `only-<domain>`, `all-but-<domain>` and
+ * `sandbox` (the default), which has all permissions.
  */
 export function shareSandbox() {
   const tokens = domains.flatMap((domain) => [

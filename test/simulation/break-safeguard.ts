@@ -2,7 +2,7 @@ import { registerHooks } from 'node:module'
 
 import { mutants } from './mutants.ts'
 
-// This file is loaded into the processes that run one mutant. It changes the mutant's module while Node.js loads the module.
+// This file is loaded into the processes that run one mutant. The file changes the mutant's module while Node.js loads the module.
 
 const mutant = mutants.find(({ name }) => name === process.env['MUTANT'])
 if (mutant === undefined) throw new Error('`mutants.ts` has no mutant with the name in MUTANT.')

@@ -150,7 +150,7 @@ export class Checks {
     )
   }
 
-  /** Records that the journal begins a batch. It is called before with `undefined`, and afterwards with the result. */
+  /** Records that the journal begins a batch. Called before the begin with `undefined`, and afterwards with the result. */
   recordBegin(send: Send, content: Uint8Array, result: BeginResult | undefined): void {
     const { batch } = send
     if (result === undefined) {

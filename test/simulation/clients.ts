@@ -80,7 +80,7 @@ export class Clients {
     for (const { tokens } of this.clients) this.tokens.add(tokens.at(-1) ?? '')
   }
 
-  /** Starts a client. It sends one batch after another, and resends each batch until it is answered. */
+  /** Starts a client, which sends one batch after another, and resends each batch until the batch is answered. */
   start(number: number): void {
     const { world, random, scale } = this
     const name = `c${number}`

@@ -58,7 +58,7 @@ export interface SentBatch {
   readonly checksBeforeResend: Set<() => void>
   /** True if no other batch of its client has the same ids. */
   readonly hasOwnIds: boolean
-  /** True for a mismatch, which is answered 200 whatever the outcomes of its records are. */
+  /** True for a mismatch, which is answered 200 for every outcome of its records. */
   readonly isMismatch: boolean
   isAbandoned: boolean
   /** True if the batch was sent with a wrong token at least once. */

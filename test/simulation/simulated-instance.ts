@@ -381,7 +381,7 @@ const createRecordReply = (sent: { hasLeft: boolean }, listener: ReplyListener):
   },
 })
 
-/** Creates the reply to a mismatch: 200 without parts, whatever the outcomes of its records are. */
+/** Creates the reply to a mismatch: 200 without parts, for every outcome of its records. */
 const createMismatchReply = (listener: ReplyListener): Reply => ({
   setPart: () => undefined,
   begin: () => undefined,

@@ -120,7 +120,7 @@ export function drawScale(random: Random): Scale {
   return { ...scale, keys: 6, maxRecords: 12 }
 }
 
-/** The rate of each fault. It is 0 if the history does not have the fault. */
+/** The rate of each fault, or 0 if the history does not have the fault. */
 export interface Rates {
   readonly lostBefore: number
   readonly lostAfter: number

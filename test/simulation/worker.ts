@@ -2,8 +2,9 @@ import { addCoverage, noCoverage } from './coverage.ts'
 import { runHistory } from './history.ts'
 
 /**
- * Runs histories in one process. The arguments are the first seed, the number of histories and the step between seeds. With `--first` it
- * stops after the first history with a finding. It prints one line of JSON for each such history and one with the totals.
+ * Runs histories in one process. The arguments are the first seed, the number of histories and the step between seeds. With `--first` the
+ * process stops after the first history with a finding. The process prints one line of JSON for each such history, and a line with the
+ * totals.
  */
 const [from = 1, count = 1, step = 1] = process.argv.slice(2).map(Number)
 const untilFirst = process.argv.includes('--first')

@@ -23,7 +23,10 @@ type Message = Answer & {
 const read = (member: 'total_heap_size' | 'used_heap_size'): string =>
   `(({ ${member}: own, external_memory: buffers }) => (own + buffers) / 1048576)(process.getBuiltinModule('node:v8').getHeapStatistics())`
 
-/** Reads the heaps of a process through its inspector, before and after a garbage collection in each thread. It needs `--expose-gc`. */
+/**
+ * Reads the heaps of a process through its inspector, before and after a garbage collection in each thread. The process needs
+ * `--expose-gc`.
+ */
 export async function readHeaps(inspectorUrl: string): Promise<Heaps> {
   const socket = new WebSocket(inspectorUrl)
   const waiting = new Map<number, (answer: Answer) => void>()

@@ -12,8 +12,8 @@ interface RunningProxy {
 }
 
 /**
- * Starts an HTTP proxy until the end of the test. It opens each tunnel to `target`, whatever host is asked for, or refuses with `status`, or never
- * answers if it is silent.
+ * Starts an HTTP proxy until the end of the test. The proxy opens each tunnel to `target`, even if the client names another host, or
+ * refuses with `status`, or never answers if it is silent.
  */
 export async function startProxy({
   status,

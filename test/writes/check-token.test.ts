@@ -16,7 +16,7 @@ const stored = (state: 'open' | 'confirmed') => ({
   ],
 })
 
-/** Checks the token of a client that resends an orphaned batch and gets 200 whatever the outcomes of its records are. */
+/** Checks the token of a client that resends an orphaned batch and gets 200 for every outcome of its records. */
 async function check(state: 'open' | 'confirmed') {
   const context = createWriteContext({
     reader: {

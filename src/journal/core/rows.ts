@@ -8,7 +8,7 @@ export interface ChangeContext {
   readonly nowMs: number
   readonly replayForMs: number
   readonly ageMs: number
-  /** Batches that began at a later age are recognised whatever the wall clock shows. */
+  /** Batches that began at a later age are recognised at any time of the wall clock. */
   readonly forgottenAgeMs: number
   readonly hasKey: boolean
   readonly changes: Changes

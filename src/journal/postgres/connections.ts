@@ -16,7 +16,7 @@ interface PoolOptions {
   readonly settings?: Readonly<Record<string, string | number>>
 }
 
-/** Settings of each connection. They override the defaults of the role and the database, and the options of the URL. */
+/** Settings of each connection. These settings override the defaults of the role and the database, and the options of the URL. */
 const SETTINGS = {
   // A commit returns only once it is on the disk.
   synchronous_commit: 'on',

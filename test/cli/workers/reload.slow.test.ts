@@ -83,7 +83,7 @@ function reload({ cli }: Served): void {
   process.kill(cli.pid ?? 0, 'SIGHUP')
 }
 
-/** Starts clients that write and read until they are stopped. Resolves with the number of requests and the failed ones. */
+/** Starts clients that write and read until they are stopped. Resolves with the number of requests and the failed requests. */
 function startLoad(
   url: string,
   { batch, headers }: SandboxRegister,

@@ -131,7 +131,7 @@ describe('the evidence of live comparison', () => {
       'delay 2000': 1,
       'delay null': 1,
     })
-    // The pairs are those of Ann, Ben and Eve. The record of Cas is unknown, the record of Dot has no day, and V2 refused the record of Fay.
+    // The pairs belong to Ann, Ben and Eve. The record of Cas is unknown, the record of Dot has no day, and V2 refused the record of Fay.
     expect(kept?.periods).toEqual([{ pairs: 3, differing: 1, schools: [[3], [], [], [], []] }])
   })
 

@@ -32,7 +32,7 @@ interface Case {
   readonly alert: string
   readonly series: readonly Series[]
   readonly at: string
-  /** The labels of the alert besides those of the rule, or `undefined` if no alert fires. */
+  /** The labels of the alert besides the labels of the rule, or `undefined` if no alert fires. */
   readonly fires: Readonly<Record<string, string>> | undefined
 }
 

@@ -13,7 +13,7 @@ const caseSchema = z.strictObject({
   /** Members of the partner's configuration. */
   partner: z.record(z.string(), z.unknown()).default({}),
   limits: z.record(z.string(), z.int()).default({}),
-  /** The expected rejection of the whole request, after which nothing is posted. `target` is that of the first detail. */
+  /** The expected rejection of the whole request, after which nothing is posted. `target` is the target of the first detail. */
   reject: z.strictObject({ status: z.int(), code: z.string(), target: z.string().optional() }).optional(),
 })
 

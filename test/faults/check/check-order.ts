@@ -68,7 +68,7 @@ export function createRivals(all: readonly Recorded[]): Rivals {
   const byKey = Map.groupBy(recorded, ({ own }) => keyOf(own))
   const someOther = (own: WriteHistory, holds: (other: Recorded) => boolean): boolean =>
     byKey.get(keyOf(own))?.some((other) => other.own !== own && holds(other)) === true
-  // V2 treats a resent batch as a new batch, whatever order its client had intended.
+  // V2 treats a resent batch as a new batch, even if its client had intended another order.
   const wasRelayedSince = ({ forwards = [] }: Recorded, { sentAt }: WriteHistory): boolean =>
     forwards.some(({ face, at }) => face === 'V2' && at > sentAt)
   return {

@@ -69,7 +69,7 @@ const TRUE_SHARE = 0.2
 const MAX_SMALL_SECONDS = 6
 const MAX_GAP_MS = 1_500
 
-/** Steps the clocks behind `files`, one at a time, until it is stopped. Then all of them show the true time again. */
+/** Steps the clocks behind `files`, one at a time, until `stop` is called. Then all clocks show the true time again. */
 export function startClockSteps(random: Random, files: readonly string[]): Disturbance {
   const steps = disturb(
     () => 1 + random.below(MAX_GAP_MS),

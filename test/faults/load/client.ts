@@ -64,7 +64,7 @@ export interface LoadClient {
   /** Sends the batch until every record has its final answer or the attempts (default `maxAttempts`) are spent. */
   deliver(batch: SentBatch, attempts?: number): Promise<void>
   /**
-   * Sends a finished batch once more. Returns true if the reply equalled the first one byte for byte, or `undefined` if no reply holds an
+   * Sends a finished batch once more. Returns true if the reply equalled the first reply byte for byte, or `undefined` if no reply holds an
    * outcome.
    */
   replay(batch: SentBatch): Promise<boolean | undefined>
@@ -73,7 +73,7 @@ export interface LoadClient {
 
 const IMPATIENT_MS = 40
 
-/** Creates a client. It retries like a legacy client: it sends the same bytes after any reply that is not final. */
+/** Creates a client that retries like a legacy client: the client sends the same bytes after any reply that is not final. */
 export function createLoadClient(options: ClientOptions): LoadClient {
   const { random, tick, maySend = () => true, isOfV2 = () => false } = options
   const client = new Client(options.url, { headersTimeout: 0, bodyTimeout: 0, keepAliveTimeout: 2_000 })
@@ -146,7 +146,7 @@ function readWhole(reply: WholeReply, { writes }: SentBatch): Answer[] | undefin
 }
 
 /**
- * Compares the final parts of two replies: a final part must return unchanged, whatever the other outcomes are. Without an adapter V2
+ * Compares the final parts of two replies: a final part must return unchanged, even if other outcomes changed. Without an adapter V2
  * applies a resent batch again and gives a new answer, so two answers that V2 itself wrote may differ.
  */
 function compareParts(batch: SentBatch, answers: readonly Answer[], parts: readonly TextOfPart[]): void {

@@ -55,7 +55,7 @@ export interface History {
   readonly writes: readonly WriteHistory[]
   /** Batches that were resent after every record had its final answer. */
   readonly replays: number
-  /** The numbers of the resent batches whose reply differed from the first one. */
+  /** The numbers of the resent batches whose reply differed from the first reply. */
   readonly changedReplays: readonly number[]
   /** The numbers of finished batches that were not answered again although no faults were left. */
   readonly missingReplays: readonly number[]

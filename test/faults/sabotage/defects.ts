@@ -44,7 +44,7 @@ export const defects = {
     // The thread with the database would otherwise start without this module.
     { module: 'journal/sqlite/store.js', from: 'execArgv: []', to: 'execArgv: process.execArgv' },
   ],
-  /** Takes a mark that is read back for the posted mark only if it has the posted time. */
+  /** Recognises a mark in a read-back as the posted mark only if the mark has the posted time. */
   'trust-times': [
     {
       module: 'translate/read-back.js',

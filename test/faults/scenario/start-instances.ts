@@ -40,7 +40,7 @@ export interface ServiceUrls {
 /** Time limits that suit the faults of a test. */
 const timeouts = { connectMs: 1_000, headersMs: 1_500, bodyMs: 1_500 }
 
-/** Starts the adapters of a scenario in front of the service, on their own store. They log to `logFolder`. */
+/** Starts the adapters of a scenario in front of the service, on their own store. The adapters log to `logFolder`. */
 export async function startInstances(
   scenario: Scenario,
   service: ServiceUrls,

@@ -11,7 +11,7 @@ import { makeData, PASSWORD, type Run } from './postgres-data.ts'
 
 const START_MS = 60_000
 
-/** A PostgreSQL that belongs to the test, on loopback, with fsync as in production. It keeps its port and data over restarts. */
+/** A PostgreSQL that belongs to the test, on loopback, with fsync as in production. The server keeps its port and data over restarts. */
 export interface PostgresServer {
   /** The URL `postgres://…` of the database `postgres`. */
   readonly url: string

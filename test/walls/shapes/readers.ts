@@ -40,7 +40,7 @@ import { readBatchReply } from '../../../src/v3/client/batch-reply.ts'
 import { parsePostReply, readUpstreamError } from '../../../src/v3/outcome.ts'
 import { outcomesOf } from '../../../src/writes/relayed-reply.ts'
 
-/** A function that reads text from clients, services or operators. It may throw an error that describes a fault of the text. */
+/** A function that reads text from clients, services or operators. The function may throw an error that describes a fault of the text. */
 export interface Reader {
   readonly name: string
   /** The length in characters of the longest text that can reach the reader at once. */

@@ -4,7 +4,7 @@ const hex = (n: number, digits: number): string => n.toString(16).padStart(digit
 export const learnerOf = (exchange: number, record: number): string =>
   `${hex(exchange, 8)}-0000-4000-8000-${hex(record, 12)}`
 
-/** Returns the event of all records of an exchange. Its last block differs from that of a learner. */
+/** Returns the event of all records of an exchange. The last block of an event's id differs from the last block of a learner's id. */
 export const eventOf = (exchange: number): string => `${hex(exchange, 8)}-eeee-4000-8000-${hex(0, 12)}`
 
 export const otherId = (n: number): string => `ffffffff-ffff-4fff-8fff-${hex(n % 2 ** 40, 12)}`

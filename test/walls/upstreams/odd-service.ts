@@ -8,7 +8,7 @@ import { oddJsonBatch, oddMultipart } from './odd-batch.ts'
 import { oddError, oddJson } from './odd-json.ts'
 import { type OddReply, oddReply, type Said } from './odd-reply.ts'
 
-/** V2, V3 and the token endpoint on one URL. They answer in odd ways and record what they applied. */
+/** V2, V3 and the token endpoint on one URL. These endpoints answer in odd ways and record what they applied. */
 export interface OddService {
   readonly url: string
   /** Returns how often the record of a learner was applied. */

@@ -121,7 +121,7 @@ export function trustSection({ run, outcome, doubts }: Report): Markup {
       'records that differed at first and were read again before they were judged.',
     ],
   ]
-  const lead = 'What the verdicts are based on, and what limits them.'
+  const lead = 'The basis of the verdicts, and their limits.'
   const shown = table('Trust', rows, [
     ['What', ([, name]) => name],
     ['Result', ([level, , value]) => html`<span class="hidden">${levels[level]}: </span><strong class="${level}">${value}</strong>`], // prettier-ignore
