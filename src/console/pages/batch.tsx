@@ -32,8 +32,6 @@ export const batch: Page = {
                 ['Received', <Time at={details.receivedMs} />],
                 ['Served by', details.servedBy.toUpperCase()],
                 ['Reply', details.answered ? 'sent completely' : 'not sent completely'],
-                ['Request', details.hasRequest ? 'stored' : 'not stored'],
-                ['Dead letters', details.deadLetters],
                 ['Batch id of the client', <Id of={details.boundary} />],
               ]}
             />

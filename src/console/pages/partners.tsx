@@ -176,7 +176,7 @@ function Conditions({ details: { document, conditions, next } }: DetailsProps) {
         what={
           verdict === 'ready'
             ? `This partner may move on to ${nameOf(next)}.`
-            : `This partner should not move on yet: ${verdict}.`
+            : `This partner should not move on to ${nameOf(next)}: the verdict is "${verdict}".`
         }
         remedy={
           fail.length > 0
