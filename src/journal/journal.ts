@@ -237,8 +237,8 @@ export interface Journal {
   load(batch: number): Promise<StoredBatch | undefined>
   /**
    * Returns what the journal knows about the other records with the same key as `record`. Batch number and position decide which records
-   * are older or newer. With `sinceMs` (milliseconds since the epoch), confirmed records of other batches that were received at or after
-   * that time also count as newer.
+   * are older or newer. With `sinceMs` (milliseconds since the epoch), records that were received at or after that time also count as
+   * newer, except for records without a confirmation in earlier copies of the same batch.
    */
   knownMarks(record: RecordRef, sinceMs?: number): Promise<KnownMarks>
   /** Returns, for each record, the nearest older open record of its key in any batch, or `undefined` if there is none. */

@@ -95,7 +95,7 @@ async function readKeys(
   const records: KeyRecord[] = []
   for (let from = first ?? 0; from < (last ?? 0); from += BATCHES_PER_STATEMENT) {
     const { rows } = await sql<KeyRecord>`
-      select record.batch, record.position, record.key, record.state, record.mark, batch.received_ms as "receivedMs"
+      select record.batch, record.position, record.key, record.state, record.mark, batch.content, batch.received_ms as "receivedMs"
       from journal_records record join journal_batches batch on batch.id = record.batch
       where record.batch > ${from} and record.batch <= ${from + BATCHES_PER_STATEMENT}
         and record.key in (${sql.join(keys)}) and record.state in (${sql.join(states)})
@@ -109,6 +109,8 @@ interface KeyRecord extends RecordRef {
   readonly key: string
   readonly state: number
   readonly mark: string | null
+  /** The hash of the bytes of the batch, by which copies of one batch are recognised. */
+  readonly content: string
   readonly receivedMs: number
 }
 
@@ -137,7 +139,9 @@ function askHistory(
   const next = firstOf((one) => one.batch > batch || (one.batch === batch && one.position > position))
   const own = firstOf((one) => one.batch >= batch)
   const since = firstOf((one) => one.receivedMs >= sinceMs)
-  const later = records.slice(since, own)
+  const content = records[own]?.batch === batch ? records[own].content : undefined
+  // Earlier copies of the batch, which were sent to V2, contain the same records.
+  const later = records.slice(since, own).filter((one) => one.state === confirmed || one.content !== content)
   const before = Math.min(since, own)
   const older = [
     ...records.slice(Math.max(0, before - OLDER_MARKS), before),
@@ -148,6 +152,7 @@ function askHistory(
     state === confirmed && mark !== null ? [decodeMark(mark)] : [],
   )
   const last = others.findLastIndex(({ state }) => state === confirmed) + 1
+  const isConfirmed = after[next] === 'confirmed' || later.some(({ state }) => state === confirmed)
   const isLost = ({ state }: KeyRecord): boolean => state === unknown
   return {
     confirmedAt: (externalId) => {
@@ -156,7 +161,7 @@ function askHistory(
     },
     lost: others.slice(last).filter(isLost),
     lostBefore: others.slice(0, last).filter(isLost),
-    newer: later.some(({ state }) => state === confirmed) ? 'confirmed' : (after[next] ?? 'none'),
+    newer: isConfirmed ? 'confirmed' : later.length > 0 ? 'open' : (after[next] ?? 'none'),
   }
 }
 

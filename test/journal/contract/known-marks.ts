@@ -76,13 +76,31 @@ export function describeKnownMarks({ name, test }: Subject): void {
       const since = await beginNew(journal, batchOf(['a', 'b'], { receivedMs: START_MS + 1_000 }))
       await journal.settle(before, [at(0, 'm-1', 1)])
       await journal.settle(since, [at(0, 'm-2', 2), { position: 1, state: 'unknown', answer: undefined }])
-      const own = await beginNew(journal, batchOf(['a', 'b'], { receivedMs: START_MS + 2_000 }))
+      const content = Buffer.alloc(32)
+      const own = await beginNew(journal, batchOf(['a', 'b'], { content, receivedMs: START_MS + 2_000 }))
       const ask = (position: number, id: string, sinceMs?: number): Promise<unknown> =>
         known(journal, { batch: own, position }, id, sinceMs)
       expect(await ask(0, 'm-2')).toEqual([[2], 'none'])
       expect(await ask(0, 'm-2', START_MS + 1_000)).toEqual([[], 'confirmed'])
       expect(await ask(0, 'm-1', START_MS + 1_000)).toEqual([[1], 'confirmed'])
-      expect(await ask(1, 'm-1', START_MS + 1_000)).toEqual([[], 'none'])
+      expect(await ask(1, 'm-1', START_MS + 1_000)).toEqual([[], 'open'])
+    })
+
+    test('does not count copies of a batch that were sent to V2 before as newer than the batch that replaces them', async (journal) => {
+      const sent = batchOf(['a', 'b'], { name: 'copy', side: 'v2', receivedMs: START_MS })
+      const before = await beginNew(journal, sent)
+      const lost = [0, 1].map((position): Settled => ({ position, state: 'unknown', answer: undefined }))
+      await journal.settle(before, lost)
+      const other = await beginNew(journal, batchOf(['b'], { side: 'v2', receivedMs: START_MS + 1_000 }))
+      await journal.settle(other, lost.slice(0, 1))
+      const own = await beginNew(journal, {
+        ...sent,
+        side: undefined,
+        replacesBatch: before,
+        receivedMs: START_MS + 2_000,
+      })
+      expect(await known(journal, { batch: own, position: 0 }, 'm', START_MS)).toEqual([[], 'none'])
+      expect(await known(journal, { batch: own, position: 1 }, 'm', START_MS)).toEqual([[], 'open'])
     })
 
     test('ignores records that were received more than thirty hours before the batch', async (journal) => {
