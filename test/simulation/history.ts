@@ -31,6 +31,8 @@ export interface HistoryResult {
 const LEASE_MS = 2_000
 /** The longest wait after the faults end, in which leases of dead instances expire and unknown outcomes are read back every 5 s. */
 const SETTLE_MS = 90_000
+/** The longest pause between retries. A record has this pause at once if a clock was set back by hours between its receipt and now. */
+const LONGEST_PAUSE_MS = 600_000
 const CHECK_EVERY_MS = 200
 /** Faults that lose replies, so that an instance may never learn at which length the service cuts comments. */
 const LOST_REPLIES = ['lostAfter', 'late', 'cut', 'stalled'] as const
@@ -294,7 +296,8 @@ class History {
     // Clients may never get an answer about records that the database has lost, so the wait is short.
     const isSlow = scale.faults.has('longCalls') || scale.faults.has('pace')
     const settleMs = (this.database.hasLostCommits ? SETTLE_MS / 5 : SETTLE_MS) * (isSlow ? 5 : 1)
-    await world.runUntil(world.nowMs + settleMs, () => this.isSettled())
+    const pauseMs = scale.faults.has('wallSteps') ? LONGEST_PAUSE_MS : 0
+    await world.runUntil(world.nowMs + settleMs + pauseMs, () => this.isSettled())
     clients.isStopped = true
     await world.runUntil(world.nowMs + 20_000, () => checks.isIdle())
     // Late events must not change any outcome. Requests that the store has received are executed, and their transactions end.
