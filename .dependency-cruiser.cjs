@@ -77,6 +77,7 @@ const allowed = {
     'http',
     'clock',
     'errors',
+    'npm:busboy',
     'npm:express',
     'npm:kysely',
     'npm:preact',

@@ -1,3 +1,6 @@
+import { finished } from 'node:stream/promises'
+
+import busboy from 'busboy'
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
 
 import { certificateOf, type ConsoleConfig } from '../config/index.ts'
@@ -186,7 +189,7 @@ function createAccess(
       })
       app.post('/login', express.urlencoded({ extended: false, limit: '4kb' }), (request, response) => {
         expectAttempt(request, response)
-        enter(request, response, sessions.enter(formOf(request).get('token')?.trim() ?? ''))
+        enter(request, response, sessions.enter(formOf(request.body).get('token')?.trim() ?? ''))
       })
       app.get('/enter', (request, response) => {
         expectAttempt(request, response)
@@ -260,36 +263,35 @@ function addPages(app: Express, access: ReturnType<typeof createAccess>, ports: 
   }
 }
 
+/** The maximum number of parts of an upload, since each part takes time of the process that serves clients. */
+const MAX_PARTS = 20
+
 /** Returns the fields of a form and its file. Throws `ADP_BODY` if the upload cannot be read. */
 async function readForm(request: Request): Promise<Pick<Visit, 'form' | 'file'>> {
   const body: unknown = request.body
-  if (!Buffer.isBuffer(body)) return { form: formOf(request), file: undefined }
-  const upload = await readUpload(body, request.get('content-type') ?? '')
-  const fields = [...upload].filter((pair): pair is [string, string] => typeof pair[1] === 'string')
-  // A browser sends a file without a name if none was chosen.
-  const file = [...upload.values()].find((one) => typeof one !== 'string' && one.name !== '')
-  return {
-    form: new URLSearchParams(fields),
-    file: file instanceof File ? Buffer.from(await file.arrayBuffer()) : undefined,
+  if (!Buffer.isBuffer(body)) return { form: formOf(body), file: undefined }
+  const form = new URLSearchParams()
+  const pieces: Buffer[] = []
+  try {
+    const parser = busboy({
+      headers: request.headers,
+      limits: { parts: MAX_PARTS, fieldSize: MAX_FILE_BYTES },
+    })
+    parser.on('field', (name, value) => form.append(name, value))
+    // A browser sends an empty file without a name if none was chosen.
+    parser.on('file', (_name, file) => file.on('data', (piece: Buffer) => pieces.push(piece)))
+    parser.on('partsLimit', () => parser.destroy(new AdapterError('ADP_BODY', UNREADABLE)))
+    await finished(parser.end(body))
+  } catch (cause) {
+    throw new AdapterError('ADP_BODY', UNREADABLE, { cause })
   }
-}
-
-/** The maximum number of parts of an upload, since each part takes 15 µs of the process that serves clients. */
-const MAX_PARTS = 20
-
-async function readUpload(body: Buffer, type: string): Promise<FormData> {
-  const delimiter = body.toString('latin1', 0, body.indexOf('\r\n'))
-  const pieces = body.toString('latin1').split(delimiter, MAX_PARTS + 2)
-  const response = new globalThis.Response(new Uint8Array(body), { headers: { 'content-type': type } })
-  const upload = pieces.length > MAX_PARTS + 1 ? undefined : await response.formData().catch(() => undefined)
-  if (upload === undefined) throw new AdapterError('ADP_BODY', UNREADABLE)
-  return upload
+  return { form, file: pieces.length === 0 ? undefined : Buffer.concat(pieces) }
 }
 
 const UNREADABLE =
   'The form is too large or cannot be read. Nothing was done. Repeat the action, or check a large batch with markbridge check <file>.'
 
-function formOf({ body }: { readonly body: unknown }): URLSearchParams {
+function formOf(body: unknown): URLSearchParams {
   const fields = typeof body === 'object' && body !== null ? body : {}
   const pairs = Object.entries(fields).flatMap(([name, value]: [string, unknown]) =>
     [value].flat().map((one) => [name, typeof one === 'string' ? one : JSON.stringify(one)]),
