@@ -46,15 +46,22 @@ export const handleWrite: Handle = async (context, exchange, authorisation) => {
   }
 }
 
-/** The approximate size of a flat record in JSON without its context, in bytes. */
-const RECORD_BYTES = 512
+/** The approximate size of a part with a flat record in JSON, without the context of the record, in bytes. */
+const RECORD_BYTES = 1_024
+/** The approximate size of one error in a part, without its message, in bytes. */
+const ERROR_BYTES = 128
 
 /**
  * Returns the memory in bytes for the parts of a reply that wait until their client reads them. This memory is reserved before anything is
- * posted, because an outcome must never be refused for lack of memory. Each part repeats the address of the request in its context.
+ * posted, because an outcome must never be refused for lack of memory. Each part repeats the address of the request in its context, and a
+ * record that the adapter refuses has an error for each fault.
  */
 export function replyBytes({ context }: WriteRequest, { records, outcomesShown }: Plan): number {
-  return outcomesShown ? records.length * (RECORD_BYTES + context.length) : 0
+  if (!outcomesShown) return 0
+  let bytes = records.length * (RECORD_BYTES + context.length)
+  for (const { faults = [] } of records)
+    for (const { message } of faults) bytes += ERROR_BYTES + message.length
+  return bytes
 }
 
 export function writeRequestOf({ request, kind: asked, prefix, client }: Exchange): WriteRequest {

@@ -162,7 +162,7 @@ describe('the outer request of a batch', () => {
   it('gets 503 with Retry-After when the bodies of other requests in progress fill the memory budget', async () => {
     const upstream = await startUpstream(() => undefined)
     const { headers, body } = batchOf(flatRecords(4))
-    const adapter = await startAdapter(upstream.url, { limits: { maxInFlightBytes: body.length * 12 } })
+    const adapter = await startAdapter(upstream.url, { limits: { maxInFlightBytes: body.length * 16 } })
     const first = adapter.request('POST', batchPath, { headers, body }).catch(() => undefined)
     await upstream.arrived(4)
     const reply = await adapter.request('POST', batchPath, { headers, body })
