@@ -108,7 +108,10 @@ const partnerV3 = z.strictObject({
     'Maximum number of concurrent POSTs of one batch if records are posted singly.',
     z.int().min(1).max(1024).default(16),
   ),
-  budgetMs: key('Time within which the adapter sends all records of one batch.', ms.prefault('90s')),
+  budgetMs: key(
+    'Time within which the adapter makes all calls to V3 for one request, with their retries. A batch is one request.',
+    ms.prefault('90s'),
+  ),
   callsPerSecond: key(
     'Maximum number of calls to V3 per second with one subscription key, or none for no limit (default: 5, or none if V3 has a loopback address).',
     callsPerSecond.optional(),

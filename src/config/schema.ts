@@ -223,7 +223,10 @@ const upstreams = z.strictObject({
       baseUrl: key('Base URL of V3: http or https, without user, query or fragment.', httpUrl),
       proxy,
       tls,
-      connections: key('Maximum number of connections to V3.', z.int().min(1).max(1024).default(32)),
+      connections: key(
+        'Maximum number of connections to V3 for writes. Reads and passed-through requests each have as many connections of their own.',
+        z.int().min(1).max(1024).default(32),
+      ),
       timeouts: key(
         'Timeouts of calls to V3.',
         z
@@ -231,7 +234,10 @@ const upstreams = z.strictObject({
             connectMs,
             headersMs: headersMsOf('20s'),
             // The default equals the default of `headersMs`, because undici needs only one timer for two equal timeouts.
-            bodyMs: key('Timeout between two pieces of a reply body.', ms.prefault('20s')),
+            bodyMs: key(
+              'Timeout between two pieces of a reply body, for replies of V2 too. Passed-through replies use headersMs in its place.',
+              ms.prefault('20s'),
+            ),
           })
           .prefault({}),
       ),

@@ -34,7 +34,7 @@ const authorities = secret.refine(
   'must be one or more certificates in PEM form',
 )
 
-/** The authorities that an upstream's certificate may come from, and the client certificate for the upstream. */
+/** Additional authorities for the certificate of an upstream, and the client certificate for the upstream. */
 export const upstreamTlsSchema = z
   .strictObject({
     ca: key(

@@ -21,7 +21,7 @@ export interface BatchAnswered extends Readonly<BatchTally> {
   readonly outcomesShown: boolean
   /** The number of members of records that no translation rule used. */
   readonly unmappedFields: number
-  /** The number of members of records in a form that JSON does not have but V2's parser accepts. */
+  /** The number of members of records that V2's parser accepts in another form, such as a number as text or a guid in braces. */
   readonly convertedFields: number
   /** True if the batch repeats an earlier batch. Records that were applied before were not posted again. */
   readonly replayed: boolean
@@ -170,7 +170,7 @@ export function createEvents(
     sum('unmapped_fields_total', 'Record fields that no translation rule covers.', 'unmappedFields'),
     sum(
       'converted_fields_total',
-      'Record fields in a form that JSON does not have but V2 accepts.',
+      'Record fields that V2 accepts in another form, such as a number as text or a guid in braces.',
       'convertedFields',
     ),
   ]

@@ -106,8 +106,8 @@ export interface StageEntry {
   readonly known: KnownWrite
   /**
    * Returns false if other instances may have declared this instance dead since the request entered. One of them may then serve the unit on
-   * the other side. Must be called immediately before a write is made durable, or before its last byte is sent. If the result is false,
-   * nothing was sent, and the request enters again.
+   * the other side. Must be called immediately before a write for V3 is stored, or before the first byte of a write is sent to V2. If the
+   * result is false, nothing may be sent, and the request gets 503 (`expectCurrent`).
    */
   isCurrent(): boolean
   /** Returns true if the store of stages has responded lately. A journal in the same database is then slow, but not unavailable. */

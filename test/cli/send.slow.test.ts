@@ -184,7 +184,7 @@ test('send ends with the same exit status if the reader of its output disconnect
   expect([stdout, stderr]).toEqual(['0\n', ''])
 })
 
-test('send posts a recorded request, and posts a batch from standard input', async () => {
+test('send posts a whole HTTP request from a file, and a batch from standard input', async () => {
   const upstream = await startUpstream()
   const adapter = await startAdapter(upstream.url)
   for (const name of ['gzip-chunked', 'single-quotes', 'boundary-quoted']) {

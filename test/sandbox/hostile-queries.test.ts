@@ -24,7 +24,7 @@ async function attack(path: string, body?: string, headers = jsonBody): Promise<
 const option = (name: string, text: string): string => `${name}=${encodeURIComponent(text)}`
 const identifiers = (query: string): string => `/V3/LearnerIdentifiers?${query}`
 const filtered = (text: string): string => identifiers(option('$filter', text))
-/** Nests `text` in itself `depth` times. */
+/** Returns `inner` between `depth` copies of `open` and `depth` copies of `close`. */
 const nest = (depth: number, open: string, inner: string, close: string): string =>
   open.repeat(depth) + inner + close.repeat(depth)
 const lambdas = (depth: number, collection: string): string =>
@@ -34,7 +34,6 @@ const lambdas = (depth: number, collection: string): string =>
 const day = 'AttendableEventStart eq 2026-03-02T09:00:00Z'
 
 const refused: readonly (readonly [name: string, path: string, place: string])[] = [
-  // Depth
   ['10,000 parentheses', identifiers(`$filter=${nest(10_000, '(', 'true', ')')}`), '$filter, character 100'],
   ['10,000 unclosed parentheses', identifiers(`$filter=${'('.repeat(10_000)}`), '$filter, character 100'],
   ['3000 nested nots', identifiers(`$filter=${'not%20'.repeat(3000)}true`), '$filter, character 400'],
@@ -54,7 +53,6 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
     ),
     '$filter, character 0',
   ],
-  // Length
   ['40,000 characters', identifiers(`$filter=${'a'.repeat(40_000)}`), '$filter, character 32768'],
   ['6000 terms', identifiers(`$filter=${Array(6000).fill('true').join('+or+')}`), '$filter, character 32768'],
   ['a name of 200 characters', filtered(`${'a'.repeat(200)} eq 1`), '$filter, character 0'],

@@ -37,7 +37,7 @@ usage or an unreadable file.`
 
 export function addCheck(command: Command, exitWith: (status: number) => void): void {
   command
-    .argument('<file>', 'batch, recorded request, folder of either, or - for standard input')
+    .argument('<file>', 'body of a batch, whole HTTP request, folder of either, or - for standard input')
     .option('--boundary <text>', 'boundary of the Content-Type that the batch is sent with')
     .addOption(configOption('take limits and partner settings from this file'))
     .option('--partner <id>', 'partner of --config that sends the batch (default: the first)')

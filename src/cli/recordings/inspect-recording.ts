@@ -147,7 +147,8 @@ export interface CheckedFolder {
 
 const MAX_FILES = 1_000
 
-/** Inspects the recorded requests in a folder, or all files if there are none; at most 1,000. `key` decrypts recordings. */
+/** Inspects the files `request.http` and `request.http.sealed` of a folder, or all its files if there are no such files. Inspects at most
+ * 1,000 files. `key` decrypts recordings. */
 export async function inspectFolder(
   folder: string,
   settings: InspectSettings,

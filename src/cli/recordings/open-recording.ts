@@ -29,7 +29,7 @@ interface OpenedRecording {
 
 const slicing = createSlicing()
 
-/** Opens the body of a batch, or a whole HTTP request. For a body alone, the boundary is taken from its first line. */
+/** Opens the body of a batch, or a whole HTTP request. For a body alone, `guessBoundary` finds the boundary. */
 export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promise<OpenedRecording> {
   const kind = await kindOf(bytes)
   const other = kind === 'else' ? findOther(bytes) : kind === 'request' ? findLineEnds(bytes) : undefined

@@ -27,7 +27,7 @@ interface Resource {
  * `Set(key)/Property/$value`. Returns `undefined` for any other form.
  */
 export function readResource(segments: readonly string[]): Resource | undefined {
-  // Segments with blanks or tabs are refused here, because the parser accepts blanks and tabs, which may occur in queries but not in paths.
+  // The parser skips spaces and tabs, which a query may contain. A path must not begin or end a segment with them, or contain a tab.
   if (segments.some((segment) => segment !== segment.trim() || segment.includes('\t'))) return undefined
   try {
     const isRaw = segments.at(-1)?.toLowerCase() === '$value'

@@ -212,11 +212,12 @@ describe('the HTML report', () => {
     expect(page.indexOf('The attendance code differs')).toBeLessThan(page.indexOf('RecordedOn is shifted'))
   })
 
-  it('shows the addresses of both services, and the delays and hours of a live run', () => {
+  it('shows the addresses of both services, and the period, the chart by hour and the delays of a live run', () => {
     expect(report(termRun(), 'html')).toMatch(/<dt>V2<\/dt>\s*<dd>https:\/\/v2\.school\.example\/<\/dd>/)
     const live = report(samples.live, 'html')
     expect(live).toContain('5 Jan 2026, 08:12 UTC – 27 Mar 2026, 16:04 UTC')
     expect(live).toContain('08:00')
+    expect(live).toContain('Visible by then')
   })
 
   it('stays under 400,000 characters for a run with a thousand classes', () => {

@@ -21,7 +21,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       await journal.settle(second, [{ position: 0, state: 'unknown', answer: undefined }])
       expect(await journal.begin(one)).toMatchObject(known(first))
       const third = await beginNew(journal, { ...batchOf(['c'], { name: 'ids' }), newcomer: true })
-      // Another instance may confirm the batch, for example after the first instance has crashed.
+      // A second instance, such as one that takes over, must see that the first instance confirmed the batch.
       const other = await opener.open()
       expect(await other.begin(one)).toMatchObject(known(first))
       await journal.settle(third, [confirmed(0)])
