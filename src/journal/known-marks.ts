@@ -95,7 +95,7 @@ async function readKeys(
   const records: KeyRecord[] = []
   for (let from = first ?? 0; from < (last ?? 0); from += BATCHES_PER_STATEMENT) {
     const { rows } = await sql<KeyRecord>`
-      select record.batch, record.position, record.key, record.state, record.mark, batch.content, batch.received_ms as "receivedMs"
+      select record.batch, record.position, record.key, record.state, record.mark, record.superseded, batch.content, batch.received_ms as "receivedMs"
       from journal_records record join journal_batches batch on batch.id = record.batch
       where record.batch > ${from} and record.batch <= ${from + BATCHES_PER_STATEMENT}
         and record.key in (${sql.join(keys)}) and record.state in (${sql.join(states)})
@@ -109,40 +109,64 @@ interface KeyRecord extends RecordRef {
   readonly key: string
   readonly state: number
   readonly mark: string | null
+  readonly superseded: number
   /** The hash of the bytes of the batch, by which copies of one batch are recognised. */
   readonly content: string
   readonly receivedMs: number
 }
 
-/** The records of one key, oldest first. `after[i]` summarises the records from `i` on, so that a long history is read only once. */
+type Newer = KnownMarks['newer']
+
+/** The records of one key, oldest first. Facts about many records are computed once, so that a long history is read only once. */
 interface History {
   readonly records: readonly KeyRecord[]
-  readonly after: readonly KnownMarks['newer'][]
+  /** `after[i]` says whether any of the records from `i` on was or may be applied. */
+  readonly after: readonly Newer[]
+  /** The results of `newerSince` by batch and time. */
+  readonly since: Map<string, Newer>
 }
 
 function toHistory(records: readonly KeyRecord[]): History {
-  const after = Array<KnownMarks['newer']>(records.length + 1).fill('none')
+  const after = Array<Newer>(records.length + 1).fill('none')
   for (let at = records.length - 1; at >= 0; at -= 1)
     after[at] = records[at]?.state === confirmed || after[at + 1] === 'confirmed' ? 'confirmed' : 'open'
-  return { records, after }
+  return { records, after, since: new Map() }
+}
+
+/**
+ * Says whether records that were received from `sinceMs` up to a batch were or may be applied. Earlier copies of the batch contain the same
+ * records, and a superseded record is older than the record that superseded it, so that both count only if they were confirmed.
+ */
+function newerSince({ records, since }: History, batch: number, sinceMs: number): Newer {
+  const key = `${batch} ${sinceMs}`
+  const known = since.get(key)
+  if (known !== undefined) return known
+  const own = firstIndex(records, (one) => one.batch >= batch)
+  const later = records.slice(firstIndex(records, (one) => one.receivedMs >= sinceMs), own) // prettier-ignore
+  const isNewer = ({ content, superseded }: KeyRecord): boolean =>
+    superseded === 0 && content !== records[own]?.content
+  const isConfirmed = later.some(({ state }) => state === confirmed)
+  const newer = isConfirmed ? 'confirmed' : later.some(isNewer) ? 'open' : 'none'
+  since.set(key, newer)
+  return newer
 }
 
 /** Maximum number of older marks per key. The mark that the service currently shows is among the latest. */
 const OLDER_MARKS = 64
 
 function askHistory(
-  { records, after }: History,
+  history: History,
   { batch, position, sinceMs = Infinity }: Question,
   hashKeys: HashKeys,
 ): KnownMarks {
+  const { records, after } = history
   const firstOf = (condition: (record: KeyRecord) => boolean): number => firstIndex(records, condition)
   const next = firstOf((one) => one.batch > batch || (one.batch === batch && one.position > position))
   const own = firstOf((one) => one.batch >= batch)
-  const since = firstOf((one) => one.receivedMs >= sinceMs)
-  const content = records[own]?.batch === batch ? records[own].content : undefined
-  // Earlier copies of the batch, which were sent to V2, contain the same records.
-  const later = records.slice(since, own).filter((one) => one.state === confirmed || one.content !== content)
-  const before = Math.min(since, own)
+  const before = Math.min(
+    firstOf((one) => one.receivedMs >= sinceMs),
+    own,
+  )
   const older = [
     ...records.slice(Math.max(0, before - OLDER_MARKS), before),
     ...records.slice(Math.max(own, next - OLDER_MARKS), next),
@@ -152,8 +176,8 @@ function askHistory(
     state === confirmed && mark !== null ? [decodeMark(mark)] : [],
   )
   const last = others.findLastIndex(({ state }) => state === confirmed) + 1
-  const isConfirmed = after[next] === 'confirmed' || later.some(({ state }) => state === confirmed)
   const isLost = ({ state }: KeyRecord): boolean => state === unknown
+  const newer = [newerSince(history, batch, sinceMs), after[next]]
   return {
     confirmedAt: (externalId) => {
       const idHash = hashMarkId(hashKeys, externalId)
@@ -161,7 +185,7 @@ function askHistory(
     },
     lost: others.slice(last).filter(isLost),
     lostBefore: others.slice(0, last).filter(isLost),
-    newer: isConfirmed ? 'confirmed' : later.length > 0 ? 'open' : (after[next] ?? 'none'),
+    newer: (['confirmed', 'open'] as const).find((one) => newer.includes(one)) ?? 'none',
   }
 }
 

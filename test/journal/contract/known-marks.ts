@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 
-import type { Journal, RecordRef, Settled } from '../../../src/journal/index.ts'
+import type { Journal, NewBatch, RecordRef, Settled } from '../../../src/journal/index.ts'
 import { batchOf, beginNew, confirmed, START_MS } from '../batches.ts'
 import type { Subject } from './subject.ts'
 
@@ -101,6 +101,35 @@ export function describeKnownMarks({ name, test }: Subject): void {
       })
       expect(await known(journal, { batch: own, position: 0 }, 'm', START_MS)).toEqual([[], 'none'])
       expect(await known(journal, { batch: own, position: 1 }, 'm', START_MS)).toEqual([[], 'open'])
+    })
+
+    test('does not count the batch that replaces an older batch as newer than a batch that V2 received in between', async (journal) => {
+      const lost: Settled[] = [{ position: 0, state: 'unknown', answer: undefined }]
+      // The journal has no key of the older write to V2, as at shadow.
+      const sent = (content: number, receivedMs: number, key = 'a') =>
+        batchOf([key], {
+          name: `batch ${content}`,
+          content: Buffer.alloc(32, content),
+          side: 'v2',
+          receivedMs,
+        })
+      const [older, newer] = [sent(1, START_MS, 'unknown'), sent(2, START_MS + 1_000)]
+      const replaced: number[] = []
+      for (const batch of [older, newer]) {
+        const number = await beginNew(journal, batch)
+        await journal.settle(number, lost)
+        replaced.push(number)
+      }
+      const resend = (batch: NewBatch, at: number) =>
+        beginNew(journal, { ...batch, records: [{ key: 'a' }], side: undefined, replacesBatch: replaced[at] ?? 0, receivedMs: START_MS + 2_000 }) // prettier-ignore
+      const first = await resend(older, 0)
+      expect(await known(journal, { batch: first, position: 0 }, 'm', START_MS)).toEqual([[], 'open'])
+      await journal.settle(first, lost.map((one) => ({ ...one, superseded: true }))) // prettier-ignore
+      const second = await resend(newer, 1)
+      expect(await known(journal, { batch: second, position: 0 }, 'm', START_MS + 1_000)).toEqual([
+        [],
+        'none',
+      ])
     })
 
     test('ignores records that were received more than thirty hours before the batch', async (journal) => {
