@@ -107,12 +107,12 @@ export async function adoptStore(
     if (unreadable?.usable === false) throw damagedStore(store.place, unreadable.damage)
     await createTables(db, dialect)
     await (await findDamageOfKeys(db, options))?.repair(db)
-    // A stored age that is not a number counts as 0, because a younger journal recognises batches for longer.
+    // A damaged age counts as 0. With a lower age the journal recognises resends for longer, never for less time.
     const ageMs = (await readAge(db)) || 0
     const before = Number((await readMeta(db, 'read_back_until')) ?? 0) || 0
     const readBackUntilMs = Math.max(before, Math.ceil(nowMs + replayForMs))
-    // The lost SQLite file may turn up again, so this file gets another identity. A PostgreSQL journal keeps its identity, because mark
-    // files on other machines contain it.
+    // The lost SQLite file may turn up again, so the adopted file gets another identity. A PostgreSQL journal keeps its identity, because
+    // the high-water files on other machines contain the identity.
     if (dialect === 'sqlite' || unreadable?.names.includes('identity') === true)
       await writeMeta(db, 'identity', newIdentity())
     if (dialect === 'sqlite') await countAnew(db)

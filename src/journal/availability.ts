@@ -8,7 +8,7 @@ export type Access = 'commit' | 'query'
 
 export interface Availability {
   isAvailable(): boolean
-  /** Returns true from the time that damage was found until the store accepts writes again. Another failure in between does not change this. */
+  /** Returns true from the time that damage was found until the store accepts writes again. Another failure in between does not change the result. */
   isDamaged(): boolean
   /** Returns true while the last commit failed. Only another commit shows that the store accepts writes again. */
   needsCommit(): boolean
@@ -18,7 +18,7 @@ export interface Availability {
   readonly ask: <Result>(question: () => Promise<Result>) => Promise<Result>
 }
 
-/** A failure within this time after a recovery counts as a relapse. */
+/** A failure within this time plus the last calm period after a recovery counts as a relapse. */
 const RELAPSE_MS = 60_000
 /** How long the store must work after its first relapse before it counts as recovered. Each further relapse doubles the time, up to the maximum. */
 const FIRST_CALM_MS = 2_000

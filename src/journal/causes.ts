@@ -1,6 +1,6 @@
 import type { RecordState } from './lifecycle.ts'
 
-/** Why a record is not confirmed, as the end of a sentence, and what the operator does if nothing else settles the record. */
+/** The reason why a record is not confirmed, worded as the end of a sentence, and the operator's remedy if nothing else settles the record. */
 interface Cause {
   readonly cause: string
   readonly remedy: string

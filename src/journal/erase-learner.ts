@@ -13,9 +13,9 @@ export interface Erased {
   readonly erased: readonly number[]
   /** Batches that name the learner but still have active records. No content of these batches was erased. */
   readonly unsettled: readonly number[]
-  /** Batches that cannot be read, so that they may name the learner. */
+  /** Batches that cannot be read and therefore may name the learner. */
   readonly unreadable: readonly number[]
-  /** True if the files contain no copy of the deleted data, or false if other connections prevented the rewrite of the files. */
+  /** True if the files contain no copy of the deleted data. False if the rewrite of the files failed, for example because of other connections. */
   readonly rewritten: boolean
 }
 
@@ -105,10 +105,10 @@ async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
   return batches
 }
 
-/** Erases the hashes of keys in settled batches without a request, because the salt allows pairs of learner and event to be tested against them. */
+/** Erases the hashes of keys in settled batches without a request. Whoever has the salt can test whether a hash belongs to a learner and an event. */
 async function dropKeys({ db, exclusively }: Store): Promise<void> {
   for (let last = -1; ;) {
-    // A batch that V2 served has an empty payload row.
+    // A batch that V2 served has a payload row that contains no request.
     const { rows } = await sql<{ id: number }>`select id from journal_batches
       where id > ${last} and active = 0 and (on_v2 = 1 or id not in (select batch from journal_payloads))
       order by id limit ${STEP}`.execute(db)

@@ -5,7 +5,7 @@ import { damagedJournal, type StoreError } from './store-error.ts'
 
 /** One change of the journal. Changes that wait at the same time share one transaction. */
 export type Operation =
-  /** If `hasRoom` is false, the batch is recognised but never stored: its owner has no room for requests left, or the caller has given up. */
+  /** If `hasRoom` is false, the store recognises a known batch but stores no new batch: the owner's limit is reached, or the caller has given up. */
   | { readonly kind: 'begin'; readonly batch: NewBatch; readonly hasRoom: boolean }
   | {
       readonly kind: 'settle'
@@ -30,7 +30,7 @@ export type Operation =
 
 export type OperationOf<Kind extends Operation['kind']> = Extract<Operation, { readonly kind: Kind }>
 
-/** `lost` if the operation must not take effect, because another instance owns the batch or a different outcome is stored. */
+/** Results by operation. With `lost` the operation takes no effect: another instance owns the batch, or a different outcome is stored. */
 interface Results {
   /** `full` if there is no room for a new batch. No part of the batch is then stored. */
   readonly begin: BeginResult | 'full'
@@ -194,7 +194,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   }
   const expire = (entry: Entry): void => {
     entry.abandoned = true
-    // A settle is not stopped, because its request reports an unknown outcome in either case.
+    // Stops only a begin. The caller of a settle reports an unknown outcome to its client in either case.
     const isStopped =
       entry.operation.kind === 'begin' && entry.gate !== undefined && !entry.doubtful && closeGate(entry.gate)
     const isKnown = entry.state === 'waiting' || isStopped

@@ -19,10 +19,10 @@ import { crc32 } from 'node:zlib'
 import { AdapterError, describeFileError } from '../errors.ts'
 import { damagedJournal } from './store-error.ts'
 
-/** Numbers of commits by slot. With one count for all instances, commits of other instances would hide the commits that one instance has lost. */
+/** Numbers of commits by slot (`slotOf`). In one count for all instances, new commits of others would hide the lost commits of one instance. */
 export type CommitCounts = ReadonlyMap<number, number>
 
-/** The state that a journal has reached: its identity, and how many groups were committed. */
+/** The state that a journal has reached: its identity, and the number of its commits in each slot. */
 export interface HighWaterMark {
   /** A random number, chosen when the journal was created. */
   readonly identity: string
@@ -79,7 +79,7 @@ export function createHighWater(
 ): HighWater {
   const known = new Map(start.commits)
   let last: number | undefined
-  /** The damage that a check found. Every later check reports it, because other instances may raise the count again after commits were lost. */
+  /** The damage that a check found. Every later check throws this error, because other instances may raise the count after the loss. */
   let damage: AdapterError | undefined
   const knownOf = (instance: number): number => known.get(slotOf(instance)) ?? 0
   const findDamage = ({ commits, before }: FoundCommits, instance: number): string | undefined => {
@@ -159,7 +159,7 @@ function createMark(path: string, mark: HighWaterMark): void {
   try {
     linkSync(draft, path)
   } catch (error) {
-    // The file system has no hard links.
+    // Renames the draft on a file system without hard links.
     if (!isErrno(error, 'EEXIST')) renameSync(draft, path)
   } finally {
     rmSync(draft, { force: true })

@@ -30,7 +30,7 @@ export interface BatchSummary {
   readonly receivedMs: number
   readonly records: number
   readonly states: States
-  /** The time at which the next record of the batch is due, in milliseconds since the epoch, or `undefined` if no record is due. */
+  /** The time at which the next record of the batch is due, in milliseconds since the epoch, or `undefined` if no record waits for a retry. */
   readonly nextDueMs: number | undefined
   readonly deadLetters: number
 }
@@ -68,7 +68,7 @@ interface LetterFilter {
   readonly limit: number
 }
 
-/** Shows a journal to an operator, even while an adapter uses the journal. Only `erase` needs keys. All methods throw `ADP_JOURNAL_UNAVAILABLE`. */
+/** Shows a journal, even while an adapter uses it. Only `erase` needs keys. All methods throw the errors of `Availability.ask`. */
 export interface JournalInspector {
   /** Returns batches, newest first. */
   batches(filter: BatchFilter): Promise<readonly BatchSummary[]>
@@ -78,7 +78,7 @@ export interface JournalInspector {
   balances(): Promise<readonly CheckedBalance[]>
   /** Reads the whole file of an SQLite journal and returns its damage, or `undefined` if the file is not damaged. */
   checkIntegrity(): Promise<string | undefined>
-  /** Makes waiting records due now. A running server sends them within seconds. Returns the records that are now due. */
+  /** Makes waiting records due now. A running server sends these records within seconds. Returns the records that are now due. */
   makeDue(nowMs: number, batch?: number): Promise<readonly DueRecords[]>
   /** Removes dead letters of a batch from the list, or all dead letters of the batch if `positions` is absent. Returns how many were removed. */
   dismiss(batch: number, positions?: readonly number[]): Promise<number>
@@ -114,7 +114,7 @@ export function openInspector(url: string, highWaterFile?: string): Promise<Jour
   })
 }
 
-/** Returns a condition of a filter as SQL. `column` must not come from outside input. */
+/** Returns a condition of a filter as SQL, which is always true if `value` is absent. `column` must not come from outside input. */
 const isOf = (column: string, value: number | string | undefined, comparison = '='): RawBuilder<unknown> =>
   value === undefined ? sql`1 = 1` : sql`${sql.raw(`${column} ${comparison}`)} ${value}`
 

@@ -41,7 +41,7 @@ export async function saveUncleanEnd(db: Kysely<JournalTables>, store: Now, how:
   await writeMeta(db, endOf(how), String(rows[0]?.now ?? 0))
 }
 
-/** Returns when a dead instance was last found, if ever. Until that time the instance may have served requests without the journal. */
+/** Returns when a dead instance was last found (milliseconds since the epoch), if ever. Until then it may have served without the journal. */
 export async function readUncleanEnd(
   db: Kysely<JournalTables>,
   how: UncleanEnd,
@@ -67,7 +67,7 @@ export async function dropReturned(
     and host = ${host} and boot = ${boot} and pid = ${pid} and started = ${started}`.execute(db)
 }
 
-/** Removes the lost instances whose process has died. Such an instance may have served requests without the journal until now. */
+/** Removes lost instances whose process has died. Saves now as their end, because they may have served without the journal until now. */
 export async function dropGone(
   db: Kysely<JournalTables>,
   database: Now,
@@ -82,7 +82,7 @@ export async function dropGone(
   for (const { instance } of gone) await drop(db, instance)
 }
 
-/** Removes and returns a lost instance, or returns `undefined` if it is not lost. Until now it may have served requests without the journal. */
+/** Removes and returns a lost instance, or returns `undefined` if the instance is not lost. Saves the current time as its end, as `dropGone` does. */
 export async function dismissLost(
   db: Kysely<JournalTables>,
   database: Now,

@@ -40,8 +40,8 @@ export interface NewBatch {
   /** The client's credentials. Stored only in a journal with a key, always encrypted, and deleted when no record of the batch is open. */
   readonly credentials: string | undefined
   /**
-   * True if neither V3 nor V2 has accepted the credentials yet. Such a batch retires others only once one of its records is confirmed.
-   * Default false.
+   * True if neither V3 nor V2 has accepted the credentials yet. Such a batch retires other batches (see `answered`) only once one of its
+   * records is confirmed. Default false.
    */
   readonly newcomer?: boolean
   readonly records: readonly NewRecord[]
@@ -245,7 +245,7 @@ export interface Journal {
   olderOpen(records: readonly RecordRef[]): Promise<readonly (RecordRef | undefined)[]>
   /** Returns the older records of the same keys that V3 serves and whose outcome is not certain, in one consistent read. */
   olderUnsettled(records: readonly RecordRef[]): Promise<readonly OlderUnsettled[]>
-  /** Returns the `records` that are still open. Newer records of the same keys wait for them. */
+  /** Returns the `records` that are still open. Newer records of the same keys wait for these records. */
   stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
   /** Returns the open records of these batches that block an open record of the same key in a newer batch. */
   blocking(batches: readonly number[]): Promise<readonly RecordRef[]>

@@ -21,7 +21,7 @@ export const keptLimits: KeptLimits = { ownerBytes: 64 * 1024 ** 3, newcomerByte
  */
 const MOST_BYTES = 1024 ** 3
 
-/** Counts the stored requests of each owner: the content of the tables at the last refresh, plus the changes of this process since then. */
+/** Counts the bytes of stored requests by owner: the content of the tables at the last refresh, plus the changes of this process since then. */
 interface KeptBytes {
   hasRoom(batch: NewBatch): boolean
   begun(batch: number, request: NewBatch): void

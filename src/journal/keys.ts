@@ -12,8 +12,8 @@ const sealedTables = ['journal_payloads', 'journal_credentials', 'journal_answer
 
 /**
  * Checks that `keys` can decrypt the whole content of the journal, and stores a proof of the first key, which encrypts new content. Deletes
- * the proofs of keys that no longer encrypt any content. No other instance may change the journal meanwhile. Throws `ADP_CONFIGURATION`
- * with the id of a wrong or missing key, and `ADP_JOURNAL_DAMAGED` for damage that `findKeyDamage` finds.
+ * the proofs of keys that are no longer configured and encrypt no content. No other instance may change the journal meanwhile. Throws
+ * `ADP_CONFIGURATION` with the id of a wrong or missing key, and `ADP_JOURNAL_DAMAGED` for damage that `findKeyDamage` finds.
  */
 export async function checkKeys(
   db: Kysely<JournalTables>,
@@ -61,7 +61,7 @@ const readKnown = async (db: Kysely<JournalTables>): Promise<readonly KnownKey[]
 
 export interface KeyDamage {
   readonly damage: string
-  /** Rewrites the damaged data. If the secret is lost, evidence stored under it cannot be opened, and searches find only newer batches. */
+  /** Rewrites the damaged data. If the secret is lost, evidence stored under the secret cannot be opened, and searches find only newer batches. */
   repair(db: Kysely<JournalTables>): Promise<void>
 }
 
@@ -92,7 +92,7 @@ export async function findKeyDamage(
   }
   const isKnown = known.some(({ id }) => id === sealer)
   const [first] = keys
-  // Without a configured key the secret cannot be checked, and nothing is lost.
+  // The secret cannot be checked without the configured key that sealed it. A known key that is not configured is no damage.
   const isLost =
     first !== undefined && sealed !== undefined && secret === undefined && (by !== undefined || !isKnown)
   const damage = [
@@ -124,8 +124,8 @@ async function canDecrypt(db: Kysely<JournalTables>, key: JournalKey): Promise<b
 }
 
 /**
- * Throws `ADP_CONFIGURATION` if a journal without known keys contains plaintext. A journal that lost its key in a failover contains no
- * plaintext.
+ * Throws `ADP_CONFIGURATION` if stored requests are unencrypted. Called if `journal_keys` has no row although keys are configured. If a
+ * failover has only lost the rows, the stored requests are encrypted.
  */
 async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   const { rows } = await sql`select 1 from journal_payloads where key_id is null limit 1`.execute(db)

@@ -10,8 +10,8 @@ interface Question extends RecordRef {
 }
 
 /**
- * How far back marks are searched. An older mark is recognised by its time alone, because time zones differ by less than this. A longer
- * search would need an index of all keys, which would slow down every write.
+ * How far back the journal searches for marks. An older mark is recognised by its `RecordedOn` alone, because time zones shift that time by
+ * less than this limit. A longer search would need an index of all keys, which would slow down every write.
  */
 const LOOK_BACK_MS = 30 * 3_600_000
 /** Maximum number of keys in one statement, because databases limit the number of parameters. */

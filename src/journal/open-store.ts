@@ -26,7 +26,7 @@ import type { Store } from './store.ts'
 import { damagedStore, damageOf, unopenedStore } from './store-error.ts'
 
 interface StoreOptions {
-  /** How long `begin` waits in total, in milliseconds. A single attempt may take half of this time. */
+  /** How long a caller waits in total, in milliseconds. A connection or a statement may take half of this time, which leaves time for a retry. */
   readonly timeoutMs: number
   readonly wallMs: () => number
   /** True if a missing SQLite file must not be created. */

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely'
 
 import type { JournalTables } from './schema.ts'
 
-/** A client of a partner that wrote through V2, as far back as the journal stores batches. */
+/** A client of a partner that sent writes, as far back as the journal stores batches. */
 export interface V2Client {
   /** The owner of the batches (decision 007). */
   readonly owner: string

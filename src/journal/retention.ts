@@ -39,7 +39,7 @@ export async function purge(
   nowMs: number,
   forgottenAgeMs: number,
 ): Promise<Purged> {
-  // Deletes rows that delay no call. Clients may choose the names, so that rows would otherwise accumulate without limit.
+  // Deletes rate slots that no longer delay a call. Clients choose the subscription keys that name the rows, so rows could accumulate without limit.
   const idleMs = nowMs - IDLE_SLOTS_MS
   await sql`delete from journal_rate_slots where idle_from < ${idleMs} and paused_until < ${idleMs}`.execute(
     store.db,
@@ -162,7 +162,7 @@ interface Ageing {
   ageMs(): number
   /** Returns the age up to which batches are forgotten: a batch that began at this age or earlier is no longer recognised as a resend. */
   forgottenAgeMs(): number
-  /** Stores the age durably, and adopts a higher age that another instance stored. Rejects with the errors of the driver. */
+  /** Stores the age durably, and takes over a higher age that another instance stored. Rejects with the errors of the driver. */
   save(): Promise<void>
 }
 

@@ -70,19 +70,19 @@ function tables(dialect: Dialect): readonly string[] {
     `create table journal_instances (id ${numbered}, host text not null, boot text not null, pid bigint not null,
        started text not null, lease_until bigint not null, lease_ms bigint not null, lost integer ${counter})`,
     // `owner`: the owner of the batch. `age_ms`: the age of the journal when the batch began. `instance`: the instance that may settle the
-    // batch. The columns of `stateColumns` and `active`: the numbers of its records in each state, and of its active records. `answered`: 1 if the reply was written out completely.
-    // `retired`: 1 if the batch is never recognised again, because its client received the reply and then reused its ids for another batch.
-    // `on_v2`: 1 if V2 serves the batch. `newcomer`: 1 until V3 or V2 accepts the credentials of the batch. `retires`: the batches to
-    // retire once the credentials are accepted, as a JSON array of numbers. `bytes`: the size of the request before compression, plus an
-    // allowance for each record; 0 once the request is deleted. `asked_by`: the instance that asks for the batch because it can finish the
-    // batch.
+    // batch. The columns of `stateColumns` and `active`: the numbers of records of the batch in each state, and of active records.
+    // `answered`: 1 if the reply was written out completely. `retired`: 1 if the batch is never recognised again, because its client
+    // received the reply and then reused its ids for another batch. `on_v2`: 1 if V2 serves the batch. `newcomer`: 1 until V3 or V2 accepts
+    // the credentials of the batch. `retires`: the batches to retire once the credentials are accepted, as a JSON array of numbers.
+    // `bytes`: the size of the request before compression, plus an allowance for each record; 0 once the request is deleted. `asked_by`:
+    // the instance that asks for the batch because it can finish the batch.
     `create table journal_batches (id ${id}, partner text not null, owner text not null, ids text, content text not null,
        received_ms bigint not null, age_ms bigint ${counter}, instance bigint not null, ${states}, active integer not null,
        answered integer ${counter}, retired integer ${counter}, on_v2 integer not null, newcomer integer not null,
        retires text not null, bytes bigint not null, asked_by bigint)`,
     `create index journal_batches_ids on journal_batches (ids) where ids is not null and retired = 0`,
     `create index journal_batches_open on journal_batches (instance) where open > 0`,
-    // Searches of the console, which list batches by number.
+    // Indexes for the searches of the console, which lists batches by number.
     `create index journal_batches_received on journal_batches (received_ms, id)`,
     `create index journal_batches_partner on journal_batches (partner, id)`,
     ...['refused', 'unknown', 'parked', 'not_applied'].map(
@@ -116,8 +116,8 @@ function tables(dialect: Dialect): readonly string[] {
     // key. `slots`: the latest reserved times, oldest first, as a JSON array. `idle_from`: the time from which these slots delay no call.
     `create table journal_rate_slots (name text primary key, slots text not null, paused_until bigint not null,
        idle_from bigint not null)`,
-    // The number of committed groups in each slot of instances (high-water.ts). `last_batch`: the highest batch number assigned in the
-    // slot. `marker`: the name of the last group, which later shows whether a commit without a response was made.
+    // The number of commits in each slot of instances (high-water.ts). `last_batch`: the highest batch number assigned in the slot.
+    // `marker`: identifies the last commit. After a lost response the marker shows whether the commit succeeded.
     `create table journal_commits (slot integer primary key, commits bigint ${counter}, last_batch bigint ${counter}, marker text)`,
     `insert into journal_commits (slot) values ${allSlots}`,
     // `content`: the other members of an entry, and the stage of its partner after the entry. `hash`: also covers the hash of the previous entry.

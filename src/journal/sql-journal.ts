@@ -129,7 +129,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const hashKeys = createKeyHash(salt)
   const linkSecret = linkSecretOf(salt)
   const ageing = await openAgeing({ store, clock, replayForMs })
-  /** Compared with the age of the journal, so that a wall clock that is set forward does not end the read-back period. */
+  /** The age of the journal, in milliseconds, at which the read-back period ends. A wall clock that is set forward does not change the age. */
   const readBackUntilAgeMs = readBackFromAgeMs === undefined ? 0 : readBackFromAgeMs + replayForMs
   const availability = createAvailability(store, clock, (failure) => {
     if (failure === undefined) events?.recovered()
@@ -148,7 +148,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     },
     onLost: () => {
       events?.leaseLost()
-      // The database may be an old copy that does not know this instance.
+      // The database may be an old copy that does not know this instance, which the check within a commit detects.
       probe()
     },
   })

@@ -29,7 +29,7 @@ const POSITIONS = 16_777_216
  *
  * `lookup`: for each row of `outer`, the matching rows of a table. `isListed`: a condition that a column is among the numbers of a list.
  * PostgreSQL plans its statements while the tables are nearly empty, when a scan of a whole table seems as cheap as an index search for
- * each row. Both are written so that PostgreSQL can only search the index.
+ * each row. `lookup` and `isListed` are written so that PostgreSQL can only search the index.
  */
 const dialects = {
   sqlite: {
@@ -124,7 +124,7 @@ export function createStatements(dialect: Dialect) {
       select key, ${fromPlace('max(place)', 'batch', 'position')} from f where place is not null group by key`
   }
   return {
-    // Counts the group, reserves numbers for its batches, and returns null as `instance` if other instances declared this instance dead.
+    // Counts the commit, reserves numbers for its batches, and returns null as `instance` if other instances declared this instance dead.
     open: `update journal_commits set commits = commits + 1, marker = $2,
         last_batch = (select max(last_batch) from journal_commits) + $3
       where slot = $1

@@ -120,7 +120,7 @@ export function toSqliteError(error: unknown): StoreError {
 
 /**
  * Returns the meaning of an error of SQLite's COMMIT. After IOERR the transaction may already be in the write-ahead log. The next process
- * would then apply it, so the outcome is in doubt.
+ * would then apply the transaction, so the outcome is in doubt.
  */
 export function toSqliteCommitError(error: unknown): StoreError {
   const storeError = toSqliteError(error)

@@ -99,7 +99,7 @@ async function readOpen(
   return batches
 }
 
-/** Creates `Journal.findAbandoned`: batches that were unattended at the previous call already, once all journal calls before it have ended. */
+/** Creates `findAbandoned`. It returns a batch that an earlier call found unattended, once the journal calls made before that call have ended. */
 export function createFindAbandoned(
   { db }: Store,
   calls: Pick<GroupCommit, 'submitted' | 'areEnded'>,

@@ -24,7 +24,7 @@ export interface Beginning {
 }
 
 interface BeginRows {
-  /** For each beginning, the batches that have the same owner and ids and are not retired, newest first. */
+  /** For each beginning, the batches that have the same owner and ids and are not retired: first those with the same content, each newest first. */
   readonly sameIds: readonly (readonly SameIds[])[]
   readonly lastBatch: number
   /** When the newest batch was received, in milliseconds since the epoch, or 0 if the journal has no batch. */
@@ -85,8 +85,8 @@ export function begin(
 
 /**
  * Returns the open or unknown records that are newer than the replaced batch and have the same keys. The new batch must not be sent after
- * these records. The list is empty if newer records were confirmed. Returns `undefined` if there are no newer records, or if the numbers of
- * records differ.
+ * these records. The list is empty if newer records were confirmed and superseded records of the replaced batch. Returns `undefined` if
+ * there are no newer records, or if the numbers of records differ.
  */
 function newerThan(
   replaced: BeginRows['replaced'],

@@ -45,7 +45,7 @@ interface OpeningRow {
   /** The commit count in the slot of this process's last commit. */
   readonly before: number | null
   readonly beforeMarker: string | null
-  /** The highest batch number, including those reserved for this group. */
+  /** The highest batch number, including the numbers reserved for this group. */
   readonly lastBatch: number
   /** Null if other instances declared this instance dead, or if an older copy of the database assigned the number of this instance again. */
   readonly instance: number | null
@@ -53,7 +53,7 @@ interface OpeningRow {
   readonly latestMs: number | null
 }
 
-/** Creates the function that makes the changes of a group in an exclusive transaction. The operations have no order. `marker` names the group. */
+/** Creates the function that makes the changes of a group in an exclusive transaction, in any order. `marker` identifies the commit. */
 export function createCommitChanges(
   { salt, key, replayForMs, process }: StoreSecrets,
   highWater: HighWater,
@@ -111,7 +111,7 @@ export function createCommitChanges(
       if (results.has(operation) || operation.kind === 'settle' || operation.kind === 'answered') continue
       const context = createContext()
       if (operation.kind === 'begin') {
-        // Reads its own rows, because the operations before this one may be newer than the batch to replace.
+        // Reads its own rows, because the operations before this one may have stored records that are newer than the batch to replace.
         const own = await hashAll([operation], hashKeys)
         const rows = { ...(await readBegins(run, own)), replaced: await readReplaced(run, operation) }
         addBegun([operation], begin(context, own, { ...last, ...rows }))

@@ -8,7 +8,7 @@ export interface ChangeContext {
   readonly nowMs: number
   readonly replayForMs: number
   readonly ageMs: number
-  /** Batches that began at a later age are recognised at any time of the wall clock. */
+  /** Batches that began at a later age of the journal are recognised, whatever the wall clock says. */
   readonly forgottenAgeMs: number
   readonly hasKey: boolean
   readonly changes: Changes
@@ -41,7 +41,7 @@ export interface BatchRows {
   readonly records: readonly RecordRow[]
 }
 
-/** The nearest record of each key. Keys without such a record are absent. */
+/** One record of each key, such as its newest open record. Keys without such a record are absent. */
 export type ByKey = ReadonlyMap<string, RecordRef>
 
 export interface OutcomeRow extends RecordRef {
@@ -124,7 +124,7 @@ export function move(
 
 const MAX_REASON = 200
 
-/** Removes characters that PostgreSQL rejects (NUL and lone surrogates) from a reason, which may be a code from the service. */
+/** Shortens a reason, which may be a code from the service, and replaces the characters that PostgreSQL rejects (NUL and lone surrogates). */
 export const toReason = (reason: string | undefined): string | null =>
   reason?.replaceAll('\u0000', '').slice(0, MAX_REASON).toWellFormed() ?? null
 

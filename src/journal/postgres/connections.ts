@@ -62,7 +62,7 @@ export function connectPostgres(url: string, options: PoolOptions): Pool {
     onConnect: (client): unknown => client.query(settings.join(';')),
     types: parsers,
   })
-  // A connection may break between two queries. The pool replaces it, and a query on it reports the failure, so the event needs no action.
+  // A connection may break between two queries. The pool replaces it, and its next query reports the failure, so the event needs no action.
   pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined))
   return pool
 }
@@ -106,7 +106,7 @@ export function placeOf(url: string): string {
   return `postgres://${hostname}${port === '' ? '' : `:${port}`}${pathname}`
 }
 
-/** Number of attempts to find a pooler. A pooler lends the connection that was returned last, or rotates, so one of several attempts shows it. */
+/** Number of attempts to detect a pooler. A pooler lends the connection returned last, or rotates, so a single attempt may miss it. */
 const TRIES = 3
 
 /**

@@ -21,7 +21,7 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
     'the database does not exist',
     'Create the database (createdb), or correct its name in journal.url.',
   ],
-  // An operator can cause and correct these errors: a missing privilege, and a missing table.
+  // An operator can correct a missing privilege or a missing table, so these two codes are retried, unlike all other codes of class 42.
   [
     '42501',
     'transient',
@@ -79,7 +79,7 @@ export function toPostgresError(error: unknown): StoreError {
   const code = memberOf(error, 'code')
   // EPIPE has the form of an SQLSTATE, but is an error of Node.js.
   if (typeof code !== 'string' || !/^(?!E[A-Z])[0-9A-Z]{5}$/.test(code)) return toConnectionError(error)
-  // The server closes a new connection if it does not know a parameter or rejects its value.
+  // A FATAL error with such a code means that the server rejected a parameter of a new connection.
   if (memberOf(error, 'severity') === 'FATAL' && /^(?:22|42704)/.test(code))
     return {
       kind: 'transient',

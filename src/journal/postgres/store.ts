@@ -113,9 +113,9 @@ export function createCommit(
 
   const resolve = async (run: RunStatement, { instance, marker, results }: Doubt): Promise<void> => {
     const [lastGroup] = await run<{ marker: string | null }>('findMarker', slotOf(instance))
-    // The number of the transaction would prove nothing: after a crash the server assigns numbers again that never reached its disk.
+    // Compares markers, because the number of a transaction proves nothing: after a crash the server reuses numbers that it had not stored.
     if (lastGroup?.marker === marker) for (const one of results) resolved.set(...one)
-    // Another instance uses the slot now. Recovery finishes the batch if the batch was stored.
+    // Another instance has used the slot since, so the result cannot be found out. Recovery finishes the batch if the batch was stored.
     else if (lastGroup?.marker?.startsWith(markerOf(instance, secrets.process, '')) === false)
       for (const [one] of results) if (one.kind === 'begin') resolved.set(one, 'doubtful')
     doubt = undefined

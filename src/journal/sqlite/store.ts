@@ -77,7 +77,7 @@ export function createSqliteStore({ wallMs, ...start }: SqliteOptions): Store {
     place: `sqlite:${path}`,
     db,
     highWaterFile,
-    // Skips the check of a larger file. SQLite still detects a damaged page when it reads the page.
+    // Checks no file above `CHECKED_BYTES`, because the check reads the whole file. SQLite still detects a damaged page when it reads the page.
     findDamage: async () => {
       const missing = findMissingFile(path, highWaterFile.path)
       const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
