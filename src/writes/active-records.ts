@@ -69,7 +69,7 @@ export type Orphans = Map<number, Orphan>
 
 /**
  * Hands open records of a batch over to recovery. None of the records was sent after `sinceMs`. Keeps orphans of the batch that have the
- * same lease, and replaces all others.
+ * same lease, and replaces orphans of another lease.
  */
 export function markOrphaned(
   orphans: Orphans,

@@ -78,7 +78,7 @@ export async function answerWrites(
     }
     expectCurrent()
     return context.journal.begin(batch).catch((cause: unknown) => {
-      // The damaged row may belong to an earlier copy of this batch, which may have been applied.
+      // The damaged row may belong to an earlier copy that was applied, so the error must not say that nothing was applied.
       if (isDamagedBatch(cause)) rejectReplay(cause)
       throw cause
     })

@@ -41,7 +41,7 @@ function needsCheck(
 ): boolean {
   if (partner.tokens !== undefined) return false
   const sender = accepted.senderOf(batch)
-  // V3 itself judges the token that sends an open record. A batch without stored credentials is sent with the credentials of this request.
+  // An open record that is sent with the credentials of this client needs no check, because V3 itself judges these credentials.
   const isSender = sender !== undefined && isSameCredentials(sender, client)
   return records.some(
     (record) =>

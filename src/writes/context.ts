@@ -22,7 +22,7 @@ export interface WriteContext {
    */
   readonly accepted: AcceptedCredentials
   readonly verdicts: TokenVerdicts
-  /** Open records that no run works on, left by dead instances or by runs of this process that could not finish. Recovery finishes them. */
+  /** Open records that no run works on, left by dead instances or by runs of this process that could not finish, for recovery to finish. */
   readonly orphans: Orphans
   readonly echoes: EchoLearning
   /** Called with the time in milliseconds from the loss of a reply to the first read that showed the mark. */

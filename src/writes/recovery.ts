@@ -26,7 +26,7 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
   const resting = createResting(context)
   const finishBatch = createFinisher(context, authorise, readBackMs)
   const running = new Map<number, Promise<void>>()
-  /** Number of due records in resting batches at the last search. The next search reads that many more, so that they hide no other records. */
+  /** Number of due records in resting batches at the last search. The next search reads that many more, so that resting records hide no others. */
   let dueResting = 0
   let dueFromMs = 0
   /** The batches to finish, in reverse order: the next batch is the last item. */
@@ -203,7 +203,7 @@ async function handOver(
   }
 }
 
-/** Ends waiting orphans that delay newer records, once the read-back time of a lost write is over. `isBusy` returns true if a run has the batch. */
+/** Ends orphans that lack a prerequisite and delay newer records, once the read-back time is over. `isBusy` returns true if a run has the batch. */
 async function letNewerPass(
   context: WriteContext,
   resting: Resting,

@@ -36,7 +36,7 @@ function fieldOf({ fields }: Pick<StoredReply, 'fields'>, name: string): string 
 
 /**
  * How a request to V2 ended. `answered`: the whole reply arrived; `body` is `undefined` if it is too large to store. `lost`: V2 may have
- * applied it.
+ * applied the request.
  */
 export type RelayEnd =
   | {
@@ -179,7 +179,7 @@ export interface SentToV2 {
   readonly batch: number
   /** When the first request that V2 may have applied was received, or else the last request. `undefined` if the time is no longer stored. */
   readonly receivedMs: number | undefined
-  /** The state of each record: `unknown` if V2 may have applied it. */
+  /** The state of each record: `unknown` if V2 may have applied the record. */
   readonly records: readonly Pick<StoredRecord, 'state' | 'superseded'>[]
 }
 
@@ -229,10 +229,10 @@ interface ResentBatch {
 const SHOWN_WITHIN_MS = 5_000
 
 /**
- * Answers a batch that is resent while V2 serves with V2's own stored reply, if the reply is final and this client may have it. Waits until
- * requests with the same batch have ended on all instances. Returns `undefined` if the batch must be sent to V2 again, or if the journal
- * cannot be read. Throws `ADP_V2_OUTCOME_UNKNOWN` if such a request takes longer than the budget, or if V2 does not confirm in time whether
- * this client may have the reply.
+ * Answers a resent batch with V2's stored reply while V2 serves, if the reply is final and this client may have it. Waits until requests
+ * with the same batch have ended on all instances. Returns `undefined` if the batch must be sent to V2 again, or if the journal cannot be
+ * read. Throws `ADP_V2_OUTCOME_UNKNOWN` if an earlier request takes longer than the budget, or if V2 does not confirm in time whether this
+ * client may have the reply.
  */
 export async function replayOnV2(context: WriteContext, resent: ResentBatch): Promise<Answered | undefined> {
   const { client, plan, batches, reading } = resent
@@ -345,12 +345,12 @@ function toSent(
   const records = planned.map(({ key }, position) => {
     const each = requests.map((stored) => recordIn(stored, position, planned.length))
     const sent = each.find(mayBeApplied)
-    // The newest request that may have been applied decides, because a request that was not sent supersedes nothing. A newer mark that
+    // A record is superseded if the newest request that may have been applied, or the last request, was superseded. A newer mark that
     // supersedes the last request also supersedes the earlier requests, even the requests whose keys the journal does not have.
     const isSuperseded = [sent, each[0]].some((record) => record?.superseded === true)
     const state = isCut || sent !== undefined ? 'unknown' : 'notApplied'
     // All records were sent to V2 at once. If several records have the same key, V2 shows only the mark of the last record, and reads
-    // cannot find the others.
+    // cannot find the other marks.
     const isHidden = state === 'unknown' && lastOf.get(key) !== position
     return { state, superseded: isSuperseded || isHidden } as const
   })

@@ -261,7 +261,7 @@ async function readOlder(
 ): Promise<boolean> {
   const { journal, active, clock } = context
   const stored = await journal.load(batch).catch(unlessDamaged)
-  // The rules of other partners are not known here.
+  // Records of other partners cannot be read back here, because the rules of those partners are unknown.
   if (stored?.payload === undefined || stored.partner !== partner.id || active.has(batch)) return false
   const opened = await journal.reopen(batch, positions, undefined, 'beforeRelay')
   if (opened.after.size === 0) return false

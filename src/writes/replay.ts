@@ -43,7 +43,7 @@ export function replayBatch(
   return replay(context, authorisation, batch, openReply, slices).catch(rejectReplay)
 }
 
-/** Throws the error for a resent batch that cannot be read. The error is never a 503, because the records may have been applied. */
+/** Rethrows `cause`. If the journal failed, throws `ADP_OUTCOME_UNKNOWN` instead of a 503, because the records may have been applied. */
 export function rejectReplay(cause: unknown): never {
   if (!(cause instanceof AdapterError)) throw cause
   const text = unreadable[cause.code]

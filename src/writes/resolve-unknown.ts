@@ -119,7 +119,7 @@ export function createResolveUnknown(
   const pauseBefore = (index: number, { execution }: Sent, sureMs: number): number | undefined => {
     const spaceMs = spacingMs[Math.min(index, spacingMs.length - 1)]
     if (spaceMs === undefined) return undefined
-    // The first read of a record that was sent long ago needs no pause. A retry after a failed read needs one.
+    // The first read of a record that was sent long ago needs no pause. A retry after a failed read needs a pause.
     const untilSureMs = Math.max(0, Math.ceil(sureMs - clock.nowMs()))
     if (index === 0) return Math.min(spaceMs, untilSureMs)
     if (index < spacingMs.length || execution === undefined) return spaceMs
@@ -131,7 +131,7 @@ export function createResolveUnknown(
     sureMs: () => number,
   ): Promise<ReadBack | 'executing'> => {
     const query = `$filter=${encodeURIComponent(toReadBackFilter(task.record))}`
-    /** True until a read is made after which the record can no longer be applied. */
+    /** True while V3 may still apply the record after a read. */
     let executing = isUnderWay(sent)
     for (let index = 0; executing || index < spacingMs.length; index += 1) {
       const pauseMs = pauseBefore(index, sent, sureMs())

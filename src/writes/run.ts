@@ -105,7 +105,7 @@ export async function runRecords(
     const denial = await failures
       .run(() => session.postRecords(tasks, permission, onOutcome))
       .catch((cause: unknown) => {
-        // Recovery has the records now, so the rest of this run must neither send nor settle any record.
+        // Recovery gets the records, so the rest of this run must neither send nor settle any record.
         settler.fail()
         throw cause
       })
@@ -130,7 +130,7 @@ export async function runRecords(
   } catch (cause) {
     // If this instance still owns the batch, recovery finds the batch.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
-    // No other instance takes over these records while this instance lives.
+    // No other instance takes over these records while this instance lives, so its own recovery must finish them.
     leaveToRecovery(own)
     throw new AdapterError(
       'ADP_OUTCOME_UNKNOWN',

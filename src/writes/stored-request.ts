@@ -18,7 +18,7 @@ const requestSchema = z.object({
   serviceHosts: z.array(z.string()).readonly().optional(),
   context: z.string(),
   layout: z.enum(['flat', 'nested']),
-  /** Absolute address of the records for `Location`. `undefined` if the reply has no `Location`, as in the flat layout. */
+  /** Absolute address of the records for `Location`. `undefined` for a batch in the flat layout, whose reply has none. */
   recordsUrl: z.string().optional(),
   /** Quirks of the partner at the time of receipt: `dataEnvelope` and `msgtypeResponse`. */
   dataEnvelope: z.boolean(),
@@ -31,7 +31,7 @@ const requestSchema = z.object({
 
 /**
  * Collects the facts of a write. The names in `headers` are in lower case. `root` is the address before `/V2/Attendance`, and `records` is
- * the address of the records. A reply in the flat layout has no `Location`, as service.md 4.2 shows its parts.
+ * the address of the records. The reply to a batch in the flat layout has no `Location` (service.md 4.2).
  */
 export function toWriteRequest(
   kind: WriteRequest['kind'],

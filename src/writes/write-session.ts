@@ -199,7 +199,7 @@ export function openWriteSession(
     const { report, denial } = holdDenials((position, outcome) => {
       if (outcome.kind === 'accepted') onAccepted()
       else if (outcome.kind === 'refused') {
-        // Once a record was accepted, no record is sent again with another token.
+        // After an outcome other than a denial, no record is sent again with another token, so this record counts as not applied.
         if (ownDenialOf(context.accepted, partner, outcome.error) !== undefined) {
           onOutcome(position, notApplied('ownCredentials'))
           return
