@@ -5,7 +5,7 @@ import type { SeenNote, SeenSide } from './evidence/seen-writes.ts'
 import { nextOf, orderOf, type Side, type Stage, type StageSetting } from './stage.ts'
 import { describeFault, type Verified } from './store/audit-trail.ts'
 
-/** The check that a step needs: V2's replies while V2 serves, or read-backs from V2 once V3 serves. Nothing else proves that V3's POST works. */
+/** The check that a step needs: of V2's replies while V2 serves, or of V3's writes read back on V2 once V3 serves. */
 export type NeededCheck = 'reply' | 'readBack'
 
 export interface EvidenceThresholds {
@@ -18,7 +18,7 @@ export interface EvidenceThresholds {
   readonly days: number
 }
 
-/** The minimum per step: a school week with all of its lessons, on the side that is judged: V2 at `shadow`, and V3 from `canary` on. */
+/** The minimum for each step, on the side that is judged (V2 at `shadow`, V3 from `canary` on): about the figures of a school week. */
 const RECORDS = 1_000
 const BATCHES = 100
 const CODES = 4
@@ -39,7 +39,7 @@ export interface ComparisonFigures {
   /** The number of requests chosen for the needed check. `comparedShare` is the share that was compared, by requests and their records. */
   readonly sampled: number
   readonly comparedShare: number
-  /** The number of distinct learner-days in the needed check. `countedPairs` has at most a limited number from each school. */
+  /** The number of distinct learner-days in the needed check. `countedPairs` includes a limited number from each school. */
   readonly pairs: number
   readonly countedPairs: number
   readonly schools: number
@@ -206,12 +206,11 @@ function conditionsOnSeen(
     formatProgress(seen, wanted),
   ]
   const onV2Only = figures.codesOnV2Only.length
-  // Without writes on V2, V3 cannot be compared with V2.
+  // At 100 % there are no writes on V2 with which the guards could compare V3.
   const isGuarded = setting.stage === 'canary' && setting.percent < 100
   return [
     atLeast(figures.records, RECORDS, 'distinct records'),
     atLeast(figures.batches, BATCHES, 'batches'),
-    // `schoolShare` implies how few schools the partner has.
     atLeast(figures.schools, Math.min(SCHOOLS, schoolsFor(schoolShare)), 'schools'),
     atLeast(figures.codes, CODES, 'attendance codes'),
     [

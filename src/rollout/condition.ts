@@ -1,4 +1,4 @@
-/** A condition that is not met: the step would fail, somebody must act first, too little was seen, or time will meet the condition. */
+/** Why a condition is not met: the step would fail, somebody must act first, too little was seen, or only time is missing. */
 type Obstacle = 'blocked' | 'fails' | 'inconclusive' | 'not yet'
 
 /** A condition of a step: the obstacle if the condition is not met, whether it is unmet, the sentence for the operator, and the progress. */

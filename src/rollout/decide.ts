@@ -94,7 +94,7 @@ export interface StagedPartner {
   readonly fileStage: StageSetting
 }
 
-/** What the journal must know about a write that V2 serves before the last byte of the write is sent. */
+/** What the journal must know about a write that V2 serves, before the write is sent. */
 export type KnownWrite = 'nothing' | 'identity' | 'keys'
 
 /** One request on the side that was decided for it. The request stays on that side until it ends. */

@@ -13,7 +13,7 @@ import { COMPARED, type EvidenceScope, readCounted, readKept } from './read-kept
 export function createEvidenceStore(database: JournalDatabase) {
   const rooms = new Map<number, Room>()
   return {
-    /** Returns the current period of a scope. Begins a period if the scope has none or the last period is 90 days old. */
+    /** Returns the key of the current period of a scope. Begins a period if the scope has none or the last period is 90 days old. */
     key: (scope: EvidenceScope) => database.ask(() => openPeriod(database, scope)),
     /** Adds entries to a period. Returns false, and adds nothing, if the period has ended. */
     add: (period: number, entries: readonly EvidenceEntry[]) =>

@@ -25,7 +25,7 @@ interface EvidenceKeeperOptions {
   readonly onKept: (partner: string, checks: number, isKept: boolean) => void
 }
 
-/** The interval in milliseconds between two groups, which is also the longest time that ids stay in memory. */
+/** The interval in milliseconds at which evidence is stored, which is also the longest time that ids stay in memory. */
 const EVERY_MS = 5_000
 /**
  * The interval at which expired keys are destroyed, and the delay of the first run, in milliseconds. The delay is short, because many
@@ -74,7 +74,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
         const group = firstOf(entries)
         const made = group.map((pending) => ({ pending, entry: pending.toEntry(key) }))
         const added = [...made.flatMap(({ entry }) => entry ?? []), { counts: missed, pairs: [] }]
-        // The period has just ended. The next group begins a new period.
+        // Stops if the period has just ended. The next run begins a new period.
         if (!(await store.add(key.period, added))) break
         missed = new Map()
         entries.splice(0, group.length)

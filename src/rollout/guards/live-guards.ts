@@ -98,7 +98,7 @@ export function createLiveGuards(options: LiveGuardsOptions) {
       if (stage !== 'canary') return undefined
       let one = watched.get(partner)
       if (one?.revision !== revision) {
-        // Writes in progress in the old windows were served at an earlier stage or percentage.
+        // Drops the old windows, because their writes were served at an earlier stage or percentage.
         one = { revision, windows: createTrialWindows() }
         watched.set(partner, one)
       }

@@ -34,8 +34,8 @@ export type CountedSides = Readonly<Record<Side, TrialCounts>>
 /**
  * The evidence that V3 became worse at some time, as one logarithm per alternative. Empty before the first window. The evidence of an
  * alternative is a sum over all windows in which the change may have happened: the prior of the window × the product of the likelihood
- * ratios since that window. The priors of all possible windows add up to 1. So the evidence is a nonnegative supermartingale as long as
- * nothing is worse, and by Ville's inequality the probability that the evidence ever reaches 1/alpha is at most alpha. A product since the
+ * ratios since that window. The priors of all possible windows add up to 1. So the evidence is a nonnegative supermartingale as long as V3
+ * is not worse, and by Ville's inequality the probability that the evidence ever reaches 1/alpha is at most alpha. A product since the
  * first window would have the same property. But a year without a fault would make that product so small that finding a fault would take
  * another year.
  */
@@ -70,7 +70,7 @@ export const newGuardState: GuardState = {
   recent: noRecent,
 }
 
-/** Returns the evidence for a revision. New evidence begins at any other revision, even a lower one, because damage restarts revisions. */
+/** Returns the evidence for a revision. New evidence begins at any other revision, even a lower one, because a damaged trail restarts revisions. */
 export function atRevision(state: GuardState, revision: number): GuardState {
   if (revision === state.revision) return state
   return { ...newGuardState, revision, episode: state.episode + (state.windows > 0 ? 1 : 0) }

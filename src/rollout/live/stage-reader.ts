@@ -48,7 +48,7 @@ export interface ReaderOptions {
 /** The state of a reader at one moment. The value is never changed in place. */
 interface ReaderState {
   readonly known: KnownStages
-  /** Grows if other instances may have declared this instance dead between two reads. Decisions of an earlier epoch are then invalid. */
+  /** Increases if other instances may have declared this instance dead between two reads, which makes decisions of earlier epochs invalid. */
   readonly leaseEpoch: number
   readonly startedAt: ClockReading
   /** When the latest completed query of the store was started, whether or not the store responded. */
@@ -60,7 +60,7 @@ interface ReaderState {
   readonly unrecorded: ReadonlyMap<string, ClockReading>
 }
 
-/** Counts the writes of a partner in progress that at least one of the settings would put on the other side. */
+/** Counts those writes in progress of a partner that at least one of the settings would put on the other side. */
 type CountMisplaced = (
   partner: string,
   settings: readonly RevisedSetting[],

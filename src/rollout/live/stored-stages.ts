@@ -113,7 +113,7 @@ export function createStoredStages(options: StoredStagesOptions) {
       isCurrent: () =>
         reader.state().leaseEpoch === leaseEpoch && waitFor(stage, isRead(), false) === undefined,
       isStoreAnswering: () => isWithin(reader.state().lastAnswered, ANSWERED_MS),
-      // The client may resend the write from the end of the request on.
+      // Notes the write again at the end of the request, because from then on the client may resend the write.
       release: isWrite
         ? underWay.add(partner.id, { request, side }, () => isUnrecorded && note(findBasis(partner)))
         : () => undefined,
@@ -121,7 +121,7 @@ export function createStoredStages(options: StoredStagesOptions) {
   }
   const knownOf = (partner: string, { setting: { stage, revision }, pending }: Basis): KnownWrite => {
     if (!isClean(reader.state().known, partner, revision)) return 'keys'
-    // A step that this instance acknowledged may be committed long before the instance reads it.
+    // A step that this instance acknowledged may be committed long before the instance reads the new stage.
     if (stage === 'legacy') return pending === undefined ? 'nothing' : 'identity'
     return stage === 'shadow' ? 'identity' : 'keys'
   }

@@ -40,7 +40,7 @@ export interface ProposedChange extends Change {
   /** How long the change may wait, in milliseconds. A later commit is refused. */
   readonly forMs: number
   readonly needsApproval: boolean
-  /** The commit needs this time in ms without a possibly unrecorded batch, and no lost instance. 0 if no unit moves to V3. */
+  /** The time in ms before the commit without a possibly unrecorded batch. No instance may be lost either. 0 if no unit moves to V3. */
   readonly quietMs: number
 }
 
@@ -361,7 +361,7 @@ export function quietUntil(
   }: Awaited<ReturnType<typeof readUnrecorded>>,
   quietMs: number,
 ): number {
-  // At `legacy` batches may be relayed without an entry in the journal.
+  // At `legacy` batches may be relayed without an entry in the journal, so the time counts from the beginning of `shadow`.
   const shadowMs = committed?.stage === 'shadow' ? committed.sinceMs : -Infinity
   // An instance that lost its lease may relay batches without the journal for `quietMs`, and a client may resend such a batch for another
   // `quietMs`.

@@ -23,8 +23,8 @@ type ForwardChange = Omit<ProposedChange, 'forMs' | 'needsApproval'> & { readonl
 
 /**
  * The result of a step forward. `committed`: the change was made. `needsApproval`: the change waits for another operator. `undrained`: the
- * change was withdrawn, because writes on the listed instances did not end in time. `gone`: another change replaced the change, or it
- * expired. `own`: the operator who approves the change also proposed it.
+ * change was withdrawn, because writes on the listed instances did not end in time. `gone`: another change replaced the change, or the
+ * change expired. `own`: the operator who approves the change also proposed it.
  */
 export type DriveResult = Awaited<ReturnType<typeof driveForward | typeof driveApproved>>
 

@@ -53,7 +53,7 @@ export function createRolloutStore(database: JournalDatabase) {
     /** Records that a batch was relayed to V2 `agoMs` milliseconds ago without the journal's knowledge. */
     noteUnrecorded: (partner: string, agoMs: number) =>
       ask((db) => noteUnrecorded(database, db, partner, agoMs)),
-    /** Returns the clients of a partner that wrote through V2, as far back as the journal stores batches. */
+    /** Returns the clients of a partner that sent writes, as far back as the journal stores batches. */
     clients: (partner: string): Promise<readonly V2Client[]> => ask((db) => readV2Clients(db, partner)),
     unrecorded: (partner: string) => ask((db) => readUnrecorded(db, partner)),
     /** Returns entries of the audit trail, oldest first. */
