@@ -13,7 +13,7 @@ type AfterContext = Pick<
   'accepted' | 'guards' | 'seen' | 'comparison' | 'recorder' | 'events' | 'slicing' | 'byteBudget' | 'nowMs'
 >
 
-/** Larger replies are not copied. */
+/** Maximum sizes of replies that are copied, in bytes. */
 const MAX_READ_BYTES = 1_048_576
 const MAX_WRITE_BYTES = 8_388_608
 
@@ -108,14 +108,14 @@ function logWrite({ events, nowMs }: AfterContext, { client, receivedMs, result 
 /** The approximate size of a record in a batch, including the head of its part. */
 const RECORD_BYTES = 600
 
-/** Begins the trial that the partner's guards count for a write. To begin it after the outcome is known would favour one side. */
+/** Begins the trial that the partner's guards count for a write. A trial that begins once the outcome is known would favour one side. */
 function beginTrial(
   { guards }: AfterContext,
   { request, kind, client, unit, entry, receivedMs }: Received,
 ): ReturnType<AfterContext['guards']['begin']> {
   if (!isWriteKind(kind)) return undefined
   const { side, stage, revision } = entry
-  // The length is known at the beginning and on both sides. The number of records is not.
+  // Estimates the number from the length, because only the length is known at the beginning on both sides.
   const records = Math.round(Number(request.headers['content-length'] ?? 0) / RECORD_BYTES)
   return guards.begin({ partner: client.partner.id, unit, stage, revision, side, receivedMs, records })
 }
@@ -128,20 +128,20 @@ function latencyOf({ receivedMs, result: { outcome } }: Exchange, endedMs: numbe
 
 type Outcome = TrialResult['outcome']
 
-/** Returns `undefined` if the guards do not count the write. */
+/** Returns the outcome of a write for the guards, or `undefined` if the guards do not count the write. */
 async function trialOutcomeOf(context: AfterContext, exchange: Exchange): Promise<Outcome | undefined> {
   const { request, entry, result } = exchange
   const { plan, outcome, cause } = result
   if (outcome?.kind === 'relayed') return request.complete ? ofRelay(context, exchange, outcome) : undefined
   if (outcome?.kind === 'answered' && entry.side === 'v3') {
     const { tally, askedV3 } = outcome.answered
-    // Replies from the journal alone do not count, nor do outcomes that V2 does not show either (batch-wire 3).
+    // Counts no reply that the journal gave alone, and no batch whose ids differ, because V2 shows no outcomes of such a batch (batch-wire 3).
     return askedV3 && plan?.outcomesShown === true ? ofTally(tally) : undefined
   }
   return cause === undefined ? undefined : ofFailure(cause, entry.side)
 }
 
-/** Returns `unknown` if V3 may have applied the write, by the rules for V3's outcomes, so that both sides are judged alike. */
+/** Returns the worst outcome of the records of a write, by the same rules on both sides. */
 function ofTally({ unknown, notApplied, refused }: Omit<BatchTally, 'accepted'>): Outcome {
   if (unknown > 0) return 'unknown'
   if (notApplied > 0) return 'serverError'
@@ -169,7 +169,7 @@ async function ofRelay(
   return ofTally({ unknown, notApplied, refused })
 }
 
-/** Returns `undefined` if the cause is the client, the journal or an overloaded adapter, which affect both sides alike. */
+/** Returns the outcome for an error, or `undefined` if the client, the journal or overload caused the error, which affect both sides alike. */
 function ofFailure(cause: unknown, side: Side): Outcome | undefined {
   if (!(cause instanceof AdapterError)) return isAbort(cause) ? undefined : 'serverError'
   const { code } = cause
@@ -210,14 +210,14 @@ function compare({ comparison, nowMs }: AfterContext, exchange: Exchange, isSamp
   }
 }
 
-/** Returns `undefined` if the exchange has nothing to compare. */
+/** Returns what the comparison needs of an exchange, or `undefined` if the exchange has nothing to compare. */
 function toOffered(exchange: Exchange, nowMs: () => number): OfferedExchange | undefined {
   const { request, client, entry, unit, receivedMs, target, side, result } = exchange
   const { plan, parts, settledMs, outcome } = result
   const kind = exchangeKinds.find((one) => one === exchange.kind)
   if (kind === undefined || outcome === undefined) return undefined
   const { stage, revision } = entry
-  // The reply ends after the last part, and a correction may arrive as soon as the reply has ended.
+  // The duration ends with the last part, because a correction may arrive as soon as the client has the reply.
   const durationMs = (settledMs ?? nowMs()) - receivedMs
   const common = {
     ...{ client, stage, revision, unit, receivedMs, durationMs },

@@ -97,7 +97,7 @@ export function createBatchCheck({
 /** Matches the paths of metadata and service documents, which services show to every caller. */
 const PUBLIC = /\$metadata|^\/?$|\/v\d+(?:\/(?:attendance|learner))?\/?$/i
 
-/** Returns true if a status shows that the service accepted the credentials. Gateways answer OPTIONS themselves, so it shows nothing. */
+/** Returns true if a status shows that the service accepted the credentials. Gateways answer OPTIONS themselves, so OPTIONS shows nothing. */
 export function showsAcceptance(request: IncomingMessage, status: number): boolean {
   return status >= 200 && status < 300 && request.method !== 'OPTIONS' && !PUBLIC.test(pathOf(request))
 }

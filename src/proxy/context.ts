@@ -29,13 +29,11 @@ export interface ProxyContext extends WriteContext {
   /** Records that a write of a partner was sent to V2 although the journal does not know the write. */
   readonly noteUnrecorded: (partner: string) => void
   readonly comparison: LiveComparison
-  /**
-   * Returns the recorder of an exchange that has ended, or `undefined` if the exchange is not recorded. By default, nothing is recorded.
-   */
+  /** Returns the recorder for an exchange that begins, or `undefined` if the exchange is not recorded. Default: nothing is recorded. */
   readonly recorder?: ((exchange: Received) => ExchangeRecorder | undefined) | undefined
   readonly tracing?: Pick<Tracing, 'serve' | 'describe' | 'call'> | undefined
   readonly relays: Relays
-  /** Reads marks from V2, by calls of the adapter's own. */
+  /** Reads marks from V2 with the adapter's own calls. */
   readonly v2Reader: Pick<WholeReader, 'get'>
   readonly rewriteLinks: boolean
   /** Counts a request of the partner until the returned function is called. */

@@ -33,9 +33,9 @@ export interface Exchange {
 
 export type Received = Omit<Exchange, 'copyBytes' | 'result'>
 
-/** The result of an exchange. The router has it evaluated once, when the exchange has ended. */
+/** The result of an exchange. `openExchange` evaluates the result once, when the exchange has ended. */
 export interface ExchangeResult {
-  /** The decoded write. Missing until then, and `undefined` if the write cannot be decoded and V2 gets it unchanged. */
+  /** The decoded write. Missing until the write is decoded, and `undefined` if the write cannot be decoded and V2 gets it unchanged. */
   plan?: Plan | undefined
   /** The parts of the reply to a write that V3 serves, by position. The parts have no JSON if the reply is not copied. */
   readonly parts: Map<number, PartReply>

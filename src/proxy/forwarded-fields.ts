@@ -54,8 +54,8 @@ const OVERRIDE =
 
 /**
  * Matches fields by which a gateway tells its service who the caller is and which way the request took, or by which a caller asks for
- * internals of the gateway. The adapter never forwards such a field from a client to V3. V2 still gets them, as it did before the adapter was
- * installed.
+ * internals of the gateway. The adapter never forwards such a field from a client to V3. V2 still gets these fields, as before the adapter
+ * was installed.
  */
 const OF_GATEWAYS =
   /^(?:client-ip|x-proxyuser-ip|x-ms-(?:client-principal|token).*|x-arr-.*|front-end-https|x-(?:url-)?scheme|(?:x-)?remote-user|ocp-apim-trace)$/

@@ -40,7 +40,7 @@ export interface ForwardCall {
   readonly credentials?: V3Credentials
   /** Limits the rate of calls and the time. If `undefined`, the request waits only for a connection. */
   readonly budget?: CallBudget
-  /** The replacements for absolute links to paths below the upstream's address. The last entry has the empty path. */
+  /** The replacements for absolute links to paths below the upstream's address. The `from` of the last entry is empty. */
   readonly links?: readonly LinkRewriting[] | undefined
   /** True if the query differs from the client's (see `ReplyOptions`). Default: false. */
   readonly queryRewritten?: boolean
@@ -124,10 +124,10 @@ export interface ForwarderOptions {
 const MAX_INTERCEPTED_BYTES = 65_536
 
 /**
- * Creates a forwarder with connections of its own. The forwarder removes hop-by-hop fields and changes nothing else. http-proxy-middleware
- * streams bodies. undici sends requests without a body, or with a body that was already read. If the upstream cannot be reached, the client
- * gets 503 `ADP_UPSTREAM_UNAVAILABLE`. If a write may have been sent, the client gets 504 with the code `outcomeUnknown`. If a reply of the
- * upstream is cut off, the client's connection is closed too.
+ * Creates a forwarder with connections of its own. The forwarder changes header fields by `toUpstreamFields` and `toClientFields`, and
+ * otherwise only what `ForwardCall` asks for. http-proxy-middleware streams bodies. undici sends requests without a body, or with a body
+ * that was already read. If the upstream cannot be reached, the client gets 503 `ADP_UPSTREAM_UNAVAILABLE`. If a write may have been sent,
+ * the client gets 504 with the code `outcomeUnknown`. If a reply of the upstream is cut off, the client's connection is closed too.
  */
 export function createForwarder(options: ForwarderOptions) {
   const { baseUrl, byteBudget, clock, uploads, arrivalMs } = options

@@ -27,7 +27,7 @@ import type { ForwardCall, ForwardOutcome } from './forwarder.ts'
 import { serviceRoot, V2_LINK_SEGMENT } from './requested-address.ts'
 import { countReply, endReply, onceWritten, openReply, replyBytes, writeRequestOf } from './write-handler.ts'
 
-/** Maximum size of a stored reply of V2. If the client resends a batch without a stored reply when V3 serves, its records are read back. */
+/** Maximum size of a stored reply of V2 in bytes. If the client resends a batch without a stored reply when V3 serves, its records are read back. */
 const MAX_KEPT_BYTES = 8_388_608
 const SETTLE_WITHIN_MS = 250
 /**
@@ -179,7 +179,7 @@ async function relayKnown(
       resendOf,
       reading,
     })
-  // At `legacy`, earlier writes to V2 are not searched.
+  // At `legacy`, earlier writes to V2 are not searched, so V2 gets each resend.
   let begun = await begin(entry.stage === 'legacy' ? undefined : 0)
   while (begun.kind === 'sent') {
     const { batches } = begun
@@ -217,7 +217,7 @@ async function relayKnown(
   }
 }
 
-/** Waits for older records of the same keys. Returns false if the client disconnected in the meantime. */
+/** Waits for older records of the same keys. Returns false if the client disconnects. Throws `ADP_BUDGET_EXCEEDED` if the wait is too long. */
 async function mayBeSent(
   context: ProxyContext,
   exchange: Exchange,

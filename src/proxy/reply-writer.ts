@@ -59,7 +59,7 @@ export class ReplyWriter {
     const reason = holdsCredential(head.reason, withheld) ? '' : head.reason
     this.head = { status: head.status, reason, fields }
     if (captureBytes > 0) this.copy = []
-    // The client receives only the header fields of the upstream.
+    // Node.js must not add `Date`, because the client receives only the header fields of the upstream.
     response.sendDate = false
     const leavesOutPlaces = queryRewritten && head.status >= 400
     if (leavesOutPlaces) this.rewriter = createPlaceRemover()
@@ -104,7 +104,7 @@ export class ReplyWriter {
     else void kept.then(finish, finish)
   }
 
-  /** Discards the rest of the reply without stopping the upstream, after the client has disconnected. */
+  /** Lets the upstream continue, once the client has read enough or has disconnected. Data for a disconnected client is discarded. */
   drop(): void {
     this.waitsForDrain = false
     this.options.onDrain()
