@@ -134,8 +134,8 @@ function toHistory(records: readonly KeyRecord[]): History {
 }
 
 /**
- * Says whether records that were received from `sinceMs` up to a batch were or may be applied. Earlier copies of the batch contain the same
- * records, and a superseded record is older than the record that superseded it, so that both count only if they were confirmed.
+ * Returns whether records that were received from `sinceMs` up to a batch were or may be applied. Records of earlier copies of the batch,
+ * which are the same records, and superseded records count only if they were confirmed.
  */
 function newerSince({ records, since }: History, batch: number, sinceMs: number): Newer {
   const key = `${batch} ${sinceMs}`
