@@ -5,7 +5,7 @@ import { AdapterError, type ErrorCode, errorRules, formatLocation, toErrorBody }
 const codes = Object.keys(errorRules) as ErrorCode[]
 
 describe('errorRules', () => {
-  it.each(codes)('gives %s an HTTP status that fits its class', (code) => {
+  it.each(codes)('gives the error %s an HTTP status in the range of its error class', (code) => {
     const rule = errorRules[code]
     const range = {
       request: [400, 415],
@@ -20,7 +20,7 @@ describe('errorRules', () => {
     expect(new AdapterError(code, 'x').status).toBe(rule.status)
   })
 
-  it('product 3: marks an unknown outcome as not retryable', () => {
+  it('marks an unknown outcome as not retryable (product contract 3)', () => {
     for (const code of ['ADP_OUTCOME_UNKNOWN', 'ADP_JOURNAL_LOST', 'ADP_RESULT_LOST'] as const)
       expect(errorRules[code]).toMatchObject({ status: 504, retryable: false })
     expect(codes.filter((code) => errorRules[code].retryable)).toEqual([
@@ -71,7 +71,7 @@ it.each([
 })
 
 describe('toErrorBody', () => {
-  it('batch-wire 5: returns the code, the message and the details, of which the first has the location', () => {
+  it('returns the code, the message and the details, of which the first has the location (batch-wire 5)', () => {
     const details = [{ code: 'x', message: 'y', target: 'z' }]
     expect(
       toErrorBody(new AdapterError('ADP_HEADER', 'no colon', { at: { part: 2, offset: 9 }, details })),
@@ -87,7 +87,7 @@ describe('toErrorBody', () => {
     })
   })
 
-  it('returns nothing from the texts of an internal error', () => {
+  it('reveals no text of an internal error', () => {
     const error = new AdapterError('ADP_INTERNAL', 'hush', {
       at: { path: 'hush' },
       details: [{ code: 'hush', message: 'hush' }],

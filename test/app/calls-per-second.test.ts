@@ -16,7 +16,7 @@ function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {
 }
 
 describe('callsPerSecondOf', () => {
-  it('service-facts 9: returns the rate of the partner, or the limit of the service if the partner sets no rate', () => {
+  it('returns the rate of the partner, or the limit of the service if the partner sets no rate (service-facts 9)', () => {
     expect(rates('https://v3.test', {}, { callsPerSecond: 2.5 }, { callsPerSecond: 'none' })).toEqual([5, 2.5, undefined]) // prettier-ignore
   })
 

@@ -40,7 +40,7 @@ describe('findProxy', () => {
     ['ool.test', false],
     ['v3.school.test.example', false],
     ['', false],
-  ])('with NO_PROXY=%j, finds no proxy for https://v3.school.test: %s', (list, isExempt) => {
+  ])('finds no proxy for https://v3.school.test if NO_PROXY is %j: %s', (list, isExempt) => {
     expect(sourceFor('https://v3.school.test', list) === undefined).toBe(isExempt)
   })
 
@@ -48,7 +48,7 @@ describe('findProxy', () => {
     ['10.1.2.3', true],
     ['10.0.0.0/8', true],
     ['10.2.0.0/16', false],
-  ])('with NO_PROXY=%j, finds no proxy for https://10.1.2.3: %s', (list, isExempt) => {
+  ])('finds no proxy for https://10.1.2.3 if NO_PROXY is %j: %s', (list, isExempt) => {
     expect(sourceFor('https://10.1.2.3', list) === undefined).toBe(isExempt)
   })
 

@@ -10,9 +10,9 @@ import { readCoverage } from './read-coverage.ts'
 
 /**
  * `npm run test:coverage` runs all tests except `*.long.test.ts` once, in two runs side by side, because many tests wait and one run would
- * not use both cores. The first run has the tests of the layers. It runs the source and counts coverage, and fails below the thresholds.
- * Node.js replaces types by blanks, so that positions stay the same in all processes. The second run has the remaining tests, on the built
- * program. `coverage/uncovered.txt` lists each branch that never ran.
+ * not use both cores. The first run executes the tests of the folders in `thresholds` and `mixed` on the TypeScript source, and fails below
+ * the thresholds. Node.js strips types without moving code, so the counts of all processes can be added. The second run executes the other
+ * tests on the built program. `coverage/uncovered.txt` lists each branch that never ran.
  */
 const thresholds = {
   v2: 95,

@@ -5,8 +5,8 @@ import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { documentedTypes, type FieldTable } from '../model/documented-types.ts'
 
 /**
- * The part of a type as read by a public EDMX reader such as a code generator uses. The reader's own types come from a package that it does
- * not include.
+ * The part of a type that a public EDMX reader, as code generators use it, returns. The reader's own types come from a package that the
+ * reader does not include.
  */
 interface Structured {
   readonly name: string

@@ -125,15 +125,18 @@ describe.each([
   })
 
   describe('an HTTP/1.0 request with Transfer-Encoding', () => {
-    it.each(['', 'Connection: keep-alive\r\n'])('is the last request of its connection: %j', async (line) => {
-      const { port, asked } = await start({ '/upload': readsBody, '/smuggled': readsBody })
-      const request = upload.replace('1.1', '1.0').replace('Host', `${line}Host`)
-      const client = await open(port, `${request}0\r\n\r\n${get('/smuggled')}`)
-      const text = await client.untilClosed()
-      expect(statusesOf(text)).toEqual([200])
-      expect(text).toContain('Connection: close')
-      expect(asked).toEqual(['/upload'])
-    })
+    it.each(['', 'Connection: keep-alive\r\n'])(
+      'is the last of its connection, with the header %j',
+      async (line) => {
+        const { port, asked } = await start({ '/upload': readsBody, '/smuggled': readsBody })
+        const request = upload.replace('1.1', '1.0').replace('Host', `${line}Host`)
+        const client = await open(port, `${request}0\r\n\r\n${get('/smuggled')}`)
+        const text = await client.untilClosed()
+        expect(statusesOf(text)).toEqual([200])
+        expect(text).toContain('Connection: close')
+        expect(asked).toEqual(['/upload'])
+      },
+    )
   })
 
   describe('the disconnection of a client', () => {

@@ -105,7 +105,7 @@ describe('the owner of a batch', () => {
     expect(of({ azp: 'app-A', sub: 'teacher' })).toBe(of({ azp: 'app-A', sub: 'head' }))
   })
 
-  it('depends on the configured claims, or on the claims that name a client if the token has none of those', () => {
+  it('depends on the configured claims, or on the claims that name a client if the token has no configured claim', () => {
     const byUnit = { ...acme, identityClaims: ['iss', 'unit'] }
     const of = (more: object): string => ownerOf(jwt({ iss: 'idp', ...more }), 'key', byUnit)
     expect(of({ unit: 'a', azp: 'app-A' })).toBe(of({ unit: 'a', azp: 'app-B' }))
@@ -166,7 +166,7 @@ describe('a hostile token', () => {
   })
 })
 
-it('identify returns when a token expires, and distinguishes credentials by their hash', () => {
+it('identify returns the expiry time of a token, and a different hash for different credentials', () => {
   const of = (authorization: string, subscriptionKey = 'key') =>
     identify(acme, { authorization, subscriptionKey })
   expect(of(jwt({ ...claims, exp: 1_800_000_000 }))).toMatchObject({

@@ -69,7 +69,7 @@ describe('the partner registry, after its partners were replaced', () => {
     expect([longestReadBackMs(registry, 'c'), longestReadBackMs(registry, 'd')]).toEqual([0, 3])
   })
 
-  it('counts a request in progress for the partner that it had at its start', () => {
+  it('counts a request in progress for the settings of the partner with which the request began', () => {
     const registry = createRegistry([removed, kept, old])
     const leave = [registry.enter(old), registry.enter(kept), registry.enter(removed), registry.enter(kept)]
     registry.replace([kept, { ...old }])

@@ -95,7 +95,7 @@ function toColumns(expression: unknown): unknown {
   return Object.fromEntries(members) as Row
 }
 
-/** Ids that no event and no code of the school has. */
+/** Returns true for an id that no event and no code of the school has. */
 const isUnknown = (reference: unknown): boolean =>
   isObject(reference) && String(reference['ExternalID']).startsWith('ffffffff-')
 

@@ -1,4 +1,4 @@
-/** The lines in one panel of a chart, all over the same time. */
+/** The lines in one panel of a chart, which all cover the same period. */
 export interface Series {
   readonly title: string
   readonly lines: readonly (readonly number[])[]

@@ -42,7 +42,7 @@ const [minutes, rate, seed] = [values.minutes, values.rate, values.seed].map(Num
  * more growth.
  */
 const [GROWTH_LIVE_MIB, GROWTH_RESIDENT_MIB, GROWTH_DESCRIPTORS] = [16, minutes < 15 ? 256 : 64, 16]
-/** The number of points for each reading of the heaps, whose garbage collection shows in resident memory for a minute. */
+/** The number of points per reading of the heaps. Each reading collects garbage, which shows in resident memory for a minute. */
 const HEAPS_EVERY = 10
 const [POINTS, CLIENTS, MAX_RECORDS] = [90, 8, 30]
 const KEY = '0c'.repeat(32)

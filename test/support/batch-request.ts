@@ -8,7 +8,7 @@ export const batchPath = '/sp-api-write-back-partner-live/V2/Attendance/$batch'
 const BATCH = 'batch_0f3c2a10-0000-4000-8000-00000000000b'
 const CHANGESET = 'changeset_0f3c2a10-0000-4000-8000-00000000000c'
 
-/** Returns a GUID that shows its number. */
+/** Returns the GUID that ends in the digits of `n`. */
 export function guid(n: number): string {
   return `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`
 }
@@ -45,8 +45,8 @@ export interface BatchSpelling {
 }
 
 /**
- * Builds a batch of one changeset (service.md 4.2). A string is used as the JSON unchanged. `inner` are additional headers of every request
- * inside, `batch` and `changeset` are the delimiters, and `boundary` is the boundary in the outer header.
+ * Builds a batch of one changeset (service.md 4.2). A record that is a string is used unchanged. `inner` are additional headers of every
+ * request inside, `batch` and `changeset` are the delimiters, and `boundary` is the boundary in the outer header.
  */
 export function batchOf(
   records: readonly (object | string)[],

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Creates a certificate authority in this folder. Its certificates are valid between two days, which are counted from today. */
+/** Creates a certificate authority in this folder. `fromDays` and `toDays`, counted from today, limit the validity of a certificate. */
 export function createAuthority(folder: string) {
   const openssl = (...args: string[]): Buffer => execFileSync('openssl', args, { cwd: folder, stdio: 'pipe' })
   const settings = {

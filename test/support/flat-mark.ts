@@ -1,6 +1,6 @@
 import type { FlatReply } from '../../src/v2/index.ts'
 
-/** A mark as V2 returns it: present, without a time, an author, minutes or a comment. */
+/** Builds a mark in the form of V2: present, without a time, an author, minutes or a comment. */
 export const flatMark = (own: Partial<FlatReply> = {}): FlatReply => ({
   ExternalID: 'i',
   Present: true,

@@ -52,7 +52,7 @@ export async function startRawUpstream(
   }
 }
 
-/** Answers with these bytes to every request without a body, and to requests whose last byte ends their body. */
+/** Answers with these bytes whenever a piece arrives after the first complete head. A body must arrive together with its head. */
 export function replyWithBytes(reply: string, ends = false): (socket: Socket, seen: string) => void {
   return (socket, seen) => {
     if (!seen.includes('\r\n\r\n')) return

@@ -120,7 +120,7 @@ export const echoRecord: Answer = (seen, response) => {
   response.writeHead(201, { 'Content-Type': 'application/json' }).end(echoOf(seen))
 }
 
-/** Builds the body of `echoRecord`'s answer, whose id counts the requests. */
+/** Builds the body of `echoRecord`'s answer. The id in the body contains the position of the request. */
 export function echoOf(seen: SeenRequest): string {
   const posted = JSON.parse(Buffer.from(seen.body, 'latin1').toString('utf8')) as object
   const id = `eeeeeeee-0000-4000-8000-${String(seen.index).padStart(12, '0')}`

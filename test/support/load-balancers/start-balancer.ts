@@ -169,7 +169,7 @@ function inOrder(ports: readonly number[]): () => string {
   return () => `127.0.0.1:${ports[next++ % ports.length]}`
 }
 
-/** Replaces every match. Throws if there is no match, because the file has then changed and the test must follow. */
+/** Replaces every match of each pattern. Throws if a pattern has no match, because the file in `deploy/` no longer fits this test. */
 function replaceEach(text: string, changes: readonly (readonly [RegExp, string | (() => string)])[]): string {
   return changes.reduce((before, [pattern, replacement]) => {
     const after = before.replaceAll(

@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 
-/** Keeps the last part of the output of a program. */
+/** Collects the output of a program. The returned function returns the last 4,000 characters. */
 export function collectOutput(child: ChildProcess): () => string {
   let text = ''
   const add = (chunk: Buffer): void => {

