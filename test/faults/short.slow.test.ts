@@ -11,7 +11,7 @@ import { type Scenario, scenarios } from './scenario/scenario.ts'
  */
 const limits = { seed: 1, settleMs: 60_000, forMs: 60_000 } as const
 const timeout = 240_000
-/** Uses few clients, because this test is about faults and not about load. */
+/** A load of few clients, because this test is about faults and not about load. */
 const few = { connections: 4, maxRecords: 5, thinkMs: 60 } as const
 
 async function runShort(

@@ -22,7 +22,7 @@ const LARGE_WRITES = [
   '500 parts of folded headers',
 ]
 const LARGE_PAGES = ['V3 answers 32 reads with 5,000 marks each']
-/** The number of measurements, because the garbage collector may lengthen one turn. */
+/** The maximum number of measurements. Several are needed because the garbage collector may lengthen one turn. */
 const TRIES = 3
 
 async function start(journal: string): Promise<HoldMeter> {
@@ -32,7 +32,7 @@ async function start(journal: string): Promise<HoldMeter> {
   return meter
 }
 
-/** The fraction of the full size. A smaller request is enough because it still takes many turns. */
+/** The fraction of the full size of each request. A smaller request is enough because it still takes many turns. */
 const SHARE = isLongRun ? 1 : 0.4
 
 const named = (list: readonly NamedRequest[], names: readonly string[], share = 1): HostileRequest[] =>

@@ -13,7 +13,7 @@ const RECORDS = '/V2/Attendance/AttendanceRecords'
 const week =
   '$filter=AttendableEventStart ge 2026-03-02T00:00:00Z and AttendableEventStart lt 2026-03-07T00:00:00Z'
 
-/** Returns the next link of the first page that a client reads, with five marks of many, as path and query. */
+/** Reads a first page of five marks as a client, and returns the path and the query of its next link. */
 async function firstLink(adapter: Adapter, key: string): Promise<string> {
   const path = `${RECORDS}?${week.replaceAll(' ', '%20')}`
   const headers = { ...credentialsOf(key), Prefer: 'odata.maxpagesize=5' }
@@ -49,7 +49,7 @@ test('a next link stays valid after a restart if the journal is the same, and is
   expect(await statusOf(await startAdapter(sandbox.url), link, 'sandbox')).toBe(400)
 }) // prettier-ignore
 
-test('an invented next link gets 400 without a call to V3, with any signing key', async () => {
+test('an invented next link gets 400 without a call to V3, whichever key signed the link', async () => {
   const empty: Answer = (_seen, response) => void response.end('{"value":[]}')
   const upstream = await startUpstream(empty)
   const adapter = await startAdapter(upstream.url)

@@ -24,7 +24,7 @@ function startJudge(): ReturnType<typeof startRawUpstream> {
 const a = client('key-a')
 const b = client('key-b')
 
-/** Repeatedly sends one more byte over each connection: a faster form of 1 byte per 5 s. */
+/** Repeatedly sends one more byte over each connection, like an attack with one byte every 5 s, but faster. */
 function dribble(clients: readonly { send(text: string): void }[], everyMs: number): void {
   const timer = setInterval(() => {
     for (const one of clients) one.send('x')

@@ -15,7 +15,7 @@ const program =
 
 type Times = [now: number, wall: number, forward: number, epoch: number]
 
-/** Starts a process whose clock offset is in a file. Returns a function that reads the last times that it printed. */
+/** Starts a process whose clock offset is in a file. `last` returns the times that the process printed last. */
 function startClockPrinter(kind: ClockKind): { file: string; last: () => Times } {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-clock-'))
   const file = join(folder, 'clock')

@@ -91,7 +91,7 @@ export function createLoadClient(options: ClientOptions): LoadClient {
       const body = Buffer.from(await reply.body.arrayBuffer())
       return { status: reply.statusCode, contentType: String(reply.headers['content-type']), body }
     } catch {
-      return undefined // The connection was refused, reset or cut, or the client gave up. It got no answer.
+      return undefined // The client got no answer, because it gave up or the connection was refused, reset or cut.
     }
   }
   const attempt = async (batch: SentBatch): Promise<void> => {
@@ -117,8 +117,8 @@ export function createLoadClient(options: ClientOptions): LoadClient {
       const { finished } = batch
       const answers = reply === undefined ? undefined : readWhole(reply, batch)
       if (reply === undefined || answers === undefined || finished === undefined) return undefined
-      // An adapter without its journal, or without V3 to check the token, cannot answer. Every other reply counts, even that the stored
-      // reply has expired.
+      // An adapter without its journal, or without V3 to check the token, cannot answer. Every other reply counts, even the error of
+      // an expired reply.
       return answers.every(holdsOutcome) ? isSame(reply, finished, isOfV2) : undefined
     },
     close: () => client.destroy(),

@@ -24,7 +24,7 @@ export interface Samples {
   readonly codes: readonly { readonly id: string }[]
 }
 
-/** Marks that every connection writes repeatedly, so that their order matters. */
+/** The number of keys that every connection writes repeatedly, so that the order of their marks matters. */
 const HOT_KEYS = 12
 const HOT_SHARE = 0.15
 const INVALID_SHARE = 0.02

@@ -38,7 +38,7 @@ export class MessageScanner {
     return { used: at, done: this.state.kind === 'done' }
   }
 
-  /** Reads on from `at`, and returns the position where it stopped, which is always further on. */
+  /** Scans on from `at`, and returns the position where the scan stopped, which is always greater than `at`. */
   private step(bytes: Buffer, at: number): number {
     const { state } = this
     switch (state.kind) {
@@ -89,7 +89,7 @@ export class MessageScanner {
     this.state = length === 0 ? { kind: 'done' } : { kind: 'length', left: length }
   }
 
-  /** The data of a chunk ends with its own line end. */
+  /** Begins the data of a chunk, which ends with its own line end, or the trailers after the last chunk. */
   private finishSize(size: number): void {
     this.state = size === 0 ? { kind: 'trailers' } : { kind: 'chunkData', left: size + 2 }
   }

@@ -14,8 +14,8 @@ import { type Scenario, scenarios } from '../scenario/scenario.ts'
 import { startLife } from '../supervisor/run-life.ts'
 import { defect } from './defects.ts'
 
-// Each test breaks a guard of the built product while the product is loaded. The fault check must then find the faults that the guard
-// prevents.
+// Each test breaks a safeguard of the built product while the product is loaded. The fault check must then find the faults that the
+// safeguard prevents.
 
 /** The time limit for a loaded machine. */
 const timeout = 180_000

@@ -8,7 +8,7 @@ interface Defect {
   readonly to: string
 }
 
-/** The defects of the built product, by name. `test/simulation/mutants.ts` breaks the other guards of the engine. */
+/** The defects of the built product, by name. `test/simulation/mutants.ts` breaks the other safeguards of the engine. */
 export const defects = {
   /**
    * Dates the first 30 batches an hour ahead, like a clock that is set back after them, and never asks the journal for the times of marks.

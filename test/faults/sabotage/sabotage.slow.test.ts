@@ -39,7 +39,7 @@ interface HttpAnswer {
 
 type Handler = (exchange: Exchange) => Promise<HttpAnswer>
 
-/** Starts a proxy between two sides that buffers every exchange. `handle` decides what happens to it. */
+/** Starts a proxy between two sides that buffers every exchange. `handle` decides what happens to an exchange. */
 async function placeBetween(target: string, handle: Handler): Promise<string> {
   const pool = new Pool(target, { connections: 32 })
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
@@ -72,7 +72,7 @@ async function placeBetween(target: string, handle: Handler): Promise<string> {
 
 const passOn: Handler = ({ forward }) => forward()
 
-/** Handles requests between adapter and service. Some records are dropped behind an invented answer, and some are sent twice. */
+/** Creates a handler between adapter and service that drops some records, whose answers it invents, and sends some records twice. */
 function breakWrites(seed: number, share: number, broken: { dropped: string[]; doubled: string[] }): Handler {
   const random = createRandom(seed, 'sabotage')
   return async ({ method, path, body, forward }) => {
@@ -94,7 +94,7 @@ function breakWrites(seed: number, share: number, broken: { dropped: string[]; d
   }
 }
 
-/** Handles replies between client and adapter. Sometimes two records of a reply are swapped. */
+/** Creates a handler between client and adapter that sometimes swaps two records of a reply. */
 function breakReplies(seed: number, share: number, swapped: string[]): Handler {
   const random = createRandom(seed, 'swaps')
   return async ({ forward }) => {
@@ -107,7 +107,7 @@ function breakReplies(seed: number, share: number, swapped: string[]): Handler {
   }
 }
 
-/** Handles replies between client and adapter. Sometimes an earlier answer is rewritten with an additional blank. */
+/** Creates a handler between client and adapter that sometimes adds a blank to the answer to a resent request. */
 function rewriteReplies(seed: number, share: number): Handler {
   const random = createRandom(seed, 'renderings')
   const known = new Set<string>()
@@ -124,7 +124,7 @@ function rewriteReplies(seed: number, share: number): Handler {
   }
 }
 
-/** Handles replies between client and adapter. Sometimes a batch that was applied is rejected as if it were not. */
+/** Creates a handler between client and adapter that sometimes rejects a batch that was applied as if it were not. */
 function denyReplies(seed: number, share: number, denied: string[]): Handler {
   const random = createRandom(seed, 'denials')
   return async ({ forward }) => {

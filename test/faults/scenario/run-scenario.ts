@@ -199,7 +199,7 @@ function stagedLoad({ stages }: Scenario, log: ForwardLog): Partial<LoadOptions>
   return {
     schools: schoolsOf(stages),
     isOfV2: log.isOfV2,
-    // The adapter counts from the end of the request, and the store from the next second.
+    // Half of the time, because the adapter counts from the end of the request, and the store counts from the next second.
     sendAgainMs: resendWindowMs / 2,
     relayedMs: ({ name }) =>
       log

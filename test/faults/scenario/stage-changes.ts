@@ -125,7 +125,7 @@ export async function leaveLegacy({ stages }: Scenario, storeUrl: string): Promi
   }
 }
 
-/** A store that pauses for a moment may or may not have made the change. */
+/** Converts the error of an unavailable store, which may or may not have made the change, into an outcome. Rethrows any other error. */
 function toMissedStore(cause: unknown): StageOutcome {
   if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') throw cause
   return { direction: 'none', refusal: 'store missed', isCommand: false }

@@ -21,7 +21,7 @@ export interface TwinOptions {
   readonly from: number
   readonly random: Random
   readonly tick: () => number
-  /** The clients of the schools, which it uses in any order. */
+  /** The schools whose clients write the marks, in any order. */
   readonly schools: readonly [School, ...School[]]
   readonly write: Omit<Write, 'name' | 'comment'>
   /** True if the service keeps one mark. A service that keeps several shows the mark with the latest time, whenever it was recorded. */

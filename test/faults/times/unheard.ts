@@ -19,7 +19,7 @@ export function createUnheard(plan: FaultPlan, log: ForwardLog): Unheard {
   let fault: Fault = { kind: 'pass' }
   return {
     plan: { ...plan, request: (head) => (fault = plan.request(head)) },
-    // This is called right after the fault of the request was chosen.
+    // The proxy calls `onForward` immediately after `plan.request`, so `fault` is the fault of this request.
     onForward: (bytes) => {
       const sentAt = new RegExp(`^${sendHeader}: *(\\d+)`, 'im').exec(bytes.toString('latin1'))?.[1]
       if (fault.kind === 'resetAfter' || fault.kind === 'truncate') lost.add(Number(sentAt))

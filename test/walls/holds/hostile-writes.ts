@@ -96,7 +96,7 @@ export function resent(hostile: HostileRequest): HostileRequest {
   return { ...hostile, name: `${hostile.name}, again` }
 }
 
-/** A batch of one class, which makes the adapter load the modules that it loads with its first batch. */
+/** Returns a batch of 30 records. With its first batch the adapter loads modules, which must not count in a measurement. */
 export function warmUp(): HostileRequest {
   return { name: 'a batch of 30 records', status: 200, requests: [batchOf(times(30, record))] }
 }

@@ -29,7 +29,7 @@ export interface OutsideReply {
 
 export interface OutsideResult {
   readonly replies: readonly OutsideReply[]
-  /** The number of the neighbour's requests that the adapter answered at the same time. */
+  /** The number of the neighbour's requests that the adapter answered during the run. */
   readonly neighbours: number
 }
 

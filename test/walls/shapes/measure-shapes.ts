@@ -12,7 +12,7 @@ export interface Cost {
 /** Measures a reader in this thread. If the reader rejects the text, the time up to the rejection counts. */
 export async function measure({ prepare }: Reader, text: string): Promise<Cost> {
   const read = prepare(text)
-  // By now, the garbage collector has freed the memory used to build the text.
+  // Building the text leaves garbage. A new turn of the event loop lets the garbage collector run before the measurement.
   await new Promise((resolve) => setImmediate(resolve))
   const take = watchTurns()
   try {

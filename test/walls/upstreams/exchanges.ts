@@ -14,7 +14,7 @@ export interface Finding {
   readonly detail: string
 }
 
-/** The answer to a client about a record, or about a change of a learner's data. */
+/** What a reply tells the client about a record, or about a change of a learner's data. */
 type Claim = 'applied' | 'notApplied' | 'unknown'
 
 /** The result of an exchange: the last claim about each record, which is judged once nothing is in progress. */

@@ -8,8 +8,8 @@ interface Part extends Said {
 }
 
 /**
- * Combines the answers to the records of a `$batch`. The answers may be reordered, missing, repeated, of another number, or without ids or
- * with two. An answer never takes the place of another record's answer.
+ * Combines the answers to the records of a `$batch`. Answers may be reordered, missing or repeated, may have wrong ids, no id or two ids,
+ * and there may be too many of them. No answer takes the place of another record's answer.
  */
 function arrange(answers: readonly Said[], random: Random): Part[] {
   const parts = answers.map((said, index): Part => ({ ...said, ids: [String(index + 1)] }))
