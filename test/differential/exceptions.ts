@@ -100,7 +100,7 @@ export const exceptions: readonly Exception[] = [
     name: 'recorded code for no mark',
     example: ({ noMarkLearner }) => filter(`Learner eq ${noMarkLearner} and ${noMarkDay}`),
     removeFrom: (pair) => {
-      // In both answers, the histories of other marks of the session contain the comment too.
+      // The comment also occurs in the histories of other marks of the session, so only the row of the mark is removed.
       if (!messageOf(pair.legacy).includes(NO_MARK) || statusOf(pair.adapter) !== 200) return undefined
       const legacy = pair.legacy.map(withoutNoMark)
       return JSON.stringify(legacy) === JSON.stringify(pair.legacy) ? undefined : { ...pair, legacy }

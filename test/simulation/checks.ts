@@ -143,7 +143,7 @@ export class Checks {
     return send
   }
 
-  /** Returns true if V2 refused the whole batch and another adapter, which does not know the token, may be sending it to V2 again. */
+  /** Returns true if V2 refused the whole batch and another adapter, which does not know the token, may be sending the batch again. */
   private isRefusedAnew({ activeAdapters, records }: SentBatch): boolean {
     return (
       activeAdapters.length > 1 && records.every(({ final }) => final !== undefined && final.status >= 400)
@@ -210,7 +210,7 @@ export class Checks {
       .filter((name) => !this.endedProcesses.has(name))
   }
 
-  /** Checks a write to V2: it may leave only while V2 serves a unit and, if the journal knows it, under a lease and while it is open. */
+  /** Checks that a write goes to V2 only while V2 serves a unit and, if the journal has it, only under a lease and while it is open. */
   readonly checkRequestToV2 = ({ method, headers }: ServiceRequest, actor: Actor): void => {
     const send = this.sends[Number(headers[SEND_FIELD])]
     if (method !== 'POST' || send === undefined) return
@@ -333,7 +333,7 @@ export class Checks {
     if (final?.status === part.status && final.json === part.json) return
     const isAnew = record.allowedChanges > 0
     if (isAnew) record.allowedChanges -= 1
-    // The journal may have no reply of V2, or a reply that is not V2's latest.
+    // The answer may change if the journal does not have V2's latest reply.
     const isUnknown = this.sends.some(
       (send) =>
         send.batch === batch &&

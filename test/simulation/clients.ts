@@ -43,7 +43,7 @@ const ANSWERED_200 = 'answered 200'
 const unitOf = (school: number): string => `school ${school + 1}`
 
 export class Clients {
-  /** True once the client sends nothing more. */
+  /** True once no client sends anything more. */
   isStopped = false
   private readonly clients: SimulatedClient[] = []
   private readonly world: World

@@ -33,7 +33,7 @@ export function addCoverage(one: Coverage, other: Coverage): Coverage {
 
 export const noCoverage: Coverage = { transitions: {}, faults: [] }
 
-/** Formats the missing pairs by name if there are at most this many. */
+/** The maximum number of missing pairs that are listed by name. */
 const MANY = 30
 
 /** Formats one line for each transition of `lifecycle.ts` with its count, and one for the pairs of faults. */

@@ -33,7 +33,7 @@ interface FleetOptions extends Pick<InstanceOptions, 'timing' | 'keepsCredential
   readonly onDamage: (who: string) => void
 }
 
-/** Returns the name of a process: the number of the instance and the number of its lives. */
+/** Returns the name of a process: the number of its instance, and the number of the process among the lives of the instance. */
 export const processName = (number: number, life: number | string): string => `adapter${number}.${life}`
 
 /** The instances of a history as processes: started, killed, paused and restarted. */
@@ -125,7 +125,7 @@ export class Fleet {
     })
   }
 
-  /** Every life of an instance has the same process id, because operating systems reuse ids. */
+  /** Identifies a process to the journal. All lives of an instance have the same process id, because operating systems reuse ids. */
   private processesOf(number: number, life: number): Processes {
     const boot = this.options.isOneMachine ? 'boot' : `boot ${number}`
     return {

@@ -179,7 +179,7 @@ class History {
       values: drawValues(drawn, scale),
       storm: undefined,
       tokens: new Set(),
-      // This timeout is shorter than the partner's `batchRecordMs`.
+      // The service takes less time for a record than the partner's `batchRecordMs` allows.
       paceMs: faults.has('pace') ? world.random('pace').pick([100, 300, 550]) : 0,
     }
     const serviceActor = createActor('service')

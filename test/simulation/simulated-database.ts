@@ -111,7 +111,7 @@ export class SimulatedDatabase {
   onCommitAfterLoss: (who: string) => void = () => undefined
   private readonly marks: HighWaterFile[] = []
 
-  /** With `isKept`, all later histories begin with what is written here. */
+  /** If `isKept` is true, all later histories begin with the rows that are written to this database. */
   constructor(world: World, weather: StoreWeather, { isKept: isTemplate = false } = {}) {
     this.world = world
     this.weather = weather

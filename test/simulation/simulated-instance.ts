@@ -322,7 +322,7 @@ export class SimulatedInstance {
   }
 }
 
-/** Creates the reply to a batch, which writes the parts in order. When it ends, the client must be able to decode the reply. */
+/** Creates the reply to a batch, which writes the parts in order. When the reply ends, the client must be able to decode all parts. */
 function createBatchReply(
   { records, changesets }: Plan,
   encoder: BatchEncoder,

@@ -368,7 +368,7 @@ const failure = (status: number, message: string): ServiceReply => ({
   ...(status === 429 ? { headers: { 'retry-after': '1' } } : {}),
 })
 
-/** Returns a GUID that shows its kind and its number. */
+/** Returns the GUID that begins with the digits of `kind` and ends in the digits of `number`. */
 export function guid(kind: number, number: number): string {
   return `${String(kind).padStart(8, '0')}-0000-4000-8000-${String(number).padStart(12, '0')}`
 }

@@ -4,7 +4,7 @@ import { runs } from '../support/long-run.ts'
 import { runHistories } from './run-histories.ts'
 
 it('the write engine keeps every promise in many simulated histories, which contain every transition of a record', async () => {
-  // Histories of this number detect nearly every mutant.
+  // This number of histories detects nearly every mutant.
   const count = runs(900, 20_000)
   // simulation.test.ts runs the earlier seeds.
   const told = await runHistories(['--histories', String(count), '--seed', '101'])

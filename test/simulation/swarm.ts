@@ -111,7 +111,7 @@ export function drawScale(random: Random): Scale {
   if (isStaged && !faults.has('otherWriters') && !faults.has('failover'))
     for (const kind of stagedKinds)
       if (kind === 'flips' || wanted.has(kind) || random.chance(0.4)) faults.add(kind)
-  // V2 itself answers a mismatch, in its own way.
+  // V2 answers mismatches in its own way, so histories with V2 contain none.
   if (faults.has('flips')) faults.delete('otherIds')
   for (const kind of rareKinds) if (random.chance(0.15)) faults.add(kind)
   if (profile.faults !== undefined || !random.chance(0.4)) return scale

@@ -16,7 +16,7 @@ const encodings: readonly ((text: string) => string)[] = [
 
 const wellFormed = (text: string): string => text.toWellFormed()
 
-/** Encodes text in one of these ways; shrinks to the usual encoding. */
+/** Generates encodings of the texts. A failure shrinks to the usual encoding. */
 export const encoded = (texts: fc.Arbitrary<string>): fc.Arbitrary<string> =>
   fc
     .tuple(texts, fc.constantFrom(0, 0, 0, 1, 1, 2, 3))

@@ -42,7 +42,7 @@ const call = (name: string, ...parts: readonly Text[]): Text =>
   )
 const paren = (inner: Text): Text =>
   join(fc.constantFrom('(', '(', '( '), inner, fc.constantFrom(')', ')', ' )'))
-/** Simple expressions have the largest weights. Failures shrink to the first expression. */
+/** Generates one of the choices by its weight. A failure shrinks to the first choice. */
 const choose = (...choices: readonly (readonly [weight: number, choice: Text])[]): Text =>
   fc.oneof(
     { withCrossShrink: true, depthSize: 'small', maxDepth: 4 },

@@ -15,9 +15,9 @@ const mixedCase = (text: string): Text =>
 
 const slash = fc.oneof({ weight: 9, arbitrary: fc.constant('') }, { weight: 1, arbitrary: fc.constant('/') })
 
-/** Generates `…/V2` below a prefix, in any case (service-facts 13). */
 const under = (base: Text, resource: Text): Text =>
   fc.tuple(base, resource, slash).map((parts) => parts.join(''))
+/** Generates `…/V2`, sometimes below a prefix, in any case (service-facts 13). */
 const rootBelow = (...prefixes: readonly string[]): Text =>
   fc
     .tuple(
