@@ -17,7 +17,7 @@ const setMeta = (name: string, value: string): string =>
   `update journal_meta set value = ${value} where name = '${name}'`
 const renameMeta = (name: string): string =>
   `update journal_meta set name = '${name.slice(0, -1)}~' where name = '${name}'`
-/** Returns SQL for `text` with other characters at some places. The value is random, so it may already have the new character there. */
+/** Returns SQL that replaces one character of `text`. The value is random, so the new character depends on the old character. */
 const change = (text: string): string => {
   const old = `substr(${text}, -30, 1)`
   return `replace(${text}, ${old}, case ${old} when 'z' then 'y' else 'z' end)`

@@ -151,7 +151,7 @@ describe.skipIf(missingPostgres() !== undefined)('a rollback to V2 under load, w
       const { instances, configFile, journalUrl, killV3 } = await startRig()
       await Promise.all(instances.map((each) => each.answered(200)))
       await killV3(death)
-      // By now, some clients are waiting for a dead V3.
+      // Some clients must wait for the dead V3 when the command runs.
       if (death !== 'none') await delay(500)
       const firsts = Promise.all(instances.map((each) => each.firstOfV2()))
       const { status, stderr } = await runCli(['rollout', 'back', 'acme', '--config', configFile])

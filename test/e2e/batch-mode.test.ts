@@ -90,7 +90,7 @@ it('the adapter accepts the complete parts of a V3 batch reply if the reply brea
 })
 
 describe('V3 batches', () => {
-  /** A V3 service that answers every record of a batch in the order of the request. */
+  /** Starts a V3 service that answers every record of a batch in the order of the request. */
   const serve = () =>
     startUpstream((seen, response) => {
       if (!seen.url.endsWith('/$batch')) return echoRecord(seen, response)

@@ -80,7 +80,7 @@ describe('the outer request of a batch', () => {
     },
   )
 
-  it.each(['/$batch', '/V2/%24batch?x=1'])('gets an error with the path for batches when the request is posted to %s', async (path) => {
+  it.each(['/$batch', '/V2/%24batch?x=1'])('is refused with an error that names the path for batches when the request is posted to %s', async (path) => {
     const adapter = await startAdapter('http://127.0.0.1:1')
     const reply = await adapter.request('POST', path, batchOf([flatRecord(1)]))
     expect([reply.status, reply.text]).toEqual([

@@ -8,7 +8,7 @@ import { loadFixtures } from './support/fixture.ts'
 const credentials =
   'Connection: close\r\nOcp-Apim-Subscription-Key: sandbox\r\nAuthorization: bearer sandbox\r\n'
 
-it("live comparison of all fixtures at shadow finds no difference between V2 and the adapter but the adapter's own error codes", async () => {
+it('live comparison of all fixtures at shadow finds no difference between V2 and the adapter, except in the error codes', async () => {
   const { v2Url, v3Url } = await startFaces()
   const { adapter, compared } = await startCompared(v2Url, v3Url, { compare: { settleMs: 0 } })
   for (const { bytes } of await loadFixtures()) {

@@ -28,7 +28,7 @@ import { sandboxRegister } from './support/sandbox-register.ts'
 const v2Key = 'client-key'
 const organisation = '1f0c7c3e-0000-4000-8000-000000000001'
 
-/** A partner that is recognised by its V2 key and has its own V3 key and client credentials. */
+/** Builds a partner that is recognised by its V2 key and has its own V3 key and client credentials. */
 function partnerWith(tokenUrl: string, auth: object = {}): { partners: object[] } {
   const match = { subscriptionKeySha256: createHash('sha256').update(v2Key).digest('hex') }
   const client = {
@@ -46,7 +46,7 @@ const isToken = (url: string): boolean => url === '/connect/token'
 const ownDenied = 'own credentials denied by V3'
 const noToken = 'no token for V3'
 
-/** A V3 service that numbers its tokens and rejects the tokens in `refused`. */
+/** Starts a V3 service that numbers its tokens and rejects the tokens in `refused`. */
 async function startService(refused: readonly string[], answer: Answer = echoRecord): Promise<Upstream> {
   let issued = 0
   return startUpstream((seen, response) => {
@@ -243,7 +243,7 @@ describe('a configured subscription key that V3 rejects', () => {
     await adapter.request('PATCH', '/V3/LearnerPersonals(1)', { body: '{"QuickNote":"x"}' }),
   ]
 
-  it('leads to a 502, a log line and a metric that say so, and the client can resend', async () => {
+  it('leads to a 502, a log line and a metric that name the key as the cause, and the client can resend', async () => {
     let isMended = false
     const upstream = await startUpstream((seen, response) =>
       (isMended ? echoRecord : denying(invalidKey))(seen, response),

@@ -9,7 +9,7 @@ import { journalFile } from './support/journal-file.ts'
 
 const schools = Array.from({ length: 20 }, (_, index) => `school ${index}`)
 
-/** An adapter at `canary` in front of a service with both faces. The test controls the time of day. */
+/** Starts an adapter at `canary` in front of a service with both faces. The test controls the time of day. */
 async function startCanary({ onV3 = 8 } = {}) {
   const sandbox = await startSandbox({ now: new Date().toISOString() })
   const { learners, events, codes } = await sandbox.samples()
@@ -74,7 +74,7 @@ async function historyOf(open: () => Promise<OpenedRolloutStore>): Promise<reado
 
 const linesOf = (adapter: Adapter, message: string): unknown[] =>
   adapter.events().filter(({ msg }) => msg === message)
-/** Waits for the guards, which check the finished windows once a second. */
+/** Gives the guards time to judge the windows that have ended. */
 const aLook = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 300))
 
 it.each([

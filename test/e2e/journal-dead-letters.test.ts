@@ -24,7 +24,7 @@ import { leave, payloadOf } from './support/leave.ts'
 const three = batchOf(flatRecords(3))
 const reading = { partners: [{ id: 'default', match: { any: true }, v3: { readBackAfterMs: [5] } }] }
 
-/** A V3 service that accepts every mark but returns none on reads. */
+/** Starts a V3 service that accepts every mark but returns none on reads. */
 const startService = () =>
   startUpstream((seen, response) =>
     (seen.method === 'POST' ? echoRecord : replyWith(200, { value: [] }))(seen, response),
@@ -116,7 +116,7 @@ describe('recovery of an open record for which the credentials or the partner ar
   it.each([
     ['a request of its partner', [known, other], 'noCredentials', /Set journal\.keys/],
     ['the configuration of its partner', [other], 'noPartner', /not in the configuration/],
-  ])('blocks newer marks of its key for at most a day while the record waits for %s', async (_what, partners, reason, remedy) => {
+  ])('blocks newer marks of the same key for at most a day while the record waits for %s', async (_what, partners, reason, remedy) => {
     const [upstream, journal] = [await startService(), journalFile()]
     await leave(journal, { payload: payloadOf(three), learners: [1, 2, 3] })
     let ahead = 0

@@ -156,7 +156,7 @@ describe('a resend of a batch whose records partly failed', () => {
   it.each([
     ['was not applied', unavailable, 503],
     ['was denied after another record was accepted', replyWith(403), 403],
-  ])('posts only the record again that %s', async (_name, answer, status) => {
+  ])('posts again only the record that %s', async (_name, answer, status) => {
     const upstream = await serve(answer)
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })
     const first = await postBatch(adapter, batch)

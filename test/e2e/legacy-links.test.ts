@@ -14,7 +14,7 @@ interface Sides {
   readonly adapter: Adapter
 }
 
-/** Both services. The pages of V2 link to V2 itself under a base path. */
+/** Starts both services. The pages of V2 link to V2 itself under a base path. */
 async function startSides(stage = 'legacy', sections: object = {}): Promise<Sides> {
   const v2 = await startUpstream((seen, response) => {
     const base = `http://${seen.headers.host ?? ''}`

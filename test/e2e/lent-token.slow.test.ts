@@ -44,7 +44,7 @@ it.each([
     const adapter = await startStopping(config)
     await adapter.post(batch('c', 3), as(foreign))
     await adapter.post(batch('d', 3), as(third))
-    // By now, a recovery run that knew the foreign token has finished the write of the third client.
+    // The write of the third client shows that a recovery run knew the foreign token.
     await adapter.logged(/records recovered/)
     await adapter.post(batch('e', 3), as(own))
     await adapter.logged(/records recovered[^]*records recovered/)

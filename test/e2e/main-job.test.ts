@@ -8,7 +8,7 @@ import { batchPath } from '../support/batch-request.ts'
 import { atEndOfFile } from '../support/end-of-file.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
-/** Sends batches the whole way through real parts: a V2 client, the adapter, and the sandbox over sockets. */
+/** The tests post this register the whole way through real programs: a V2 client, the adapter, and the sandbox over sockets. */
 const body = await readFile(new URL('../../fixtures/class-register/body.txt', import.meta.url))
 const text = body.toString('utf8')
 const BATCH = /^--(\S+)/.exec(text)?.[1] ?? ''

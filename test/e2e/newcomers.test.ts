@@ -14,7 +14,7 @@ import { type Adapter, onePartner, type Reply, startAdapter, startWithV3 } from 
 import { journalFile, type JournalSection, rowsOf } from './support/journal-file.ts'
 
 const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
-/** Tokens with equal claims, which the adapter takes for one client. */
+/** Returns a token with this signature. All these tokens have equal claims, so the adapter takes their senders for one client. */
 const tokenOf = (signature: string): string =>
   `Bearer ${encode({ alg: 'RS256' })}.${encode({ iss: 'https://sts.test', client_id: 'app' })}.${signature}`
 const [genuine, forged] = [tokenOf('Z2Vu'), tokenOf('Zm9y')]

@@ -158,7 +158,7 @@ const tinyproxy = findProgram('tinyproxy')
 if (tinyproxy === undefined)
   console.warn('SKIPPED: tinyproxy is an outbound proxy (Debian: apt-get install tinyproxy).')
 
-describe.skipIf(tinyproxy === undefined)('tinyproxy', () => {
+describe.skipIf(tinyproxy === undefined)('tinyproxy as upstreams.v3.proxy', () => {
   it('carries every request to V3 if its address contains the user and the password', async () => {
     const upstream = await startUpstream(answer)
     const address = await startTinyproxy(tinyproxy ?? '')

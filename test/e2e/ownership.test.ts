@@ -32,7 +32,7 @@ const as = (Authorization: string): Record<string, string> => ({ Authorization }
 const quick = { partners: [{ id: 'default', match: { any: true }, v3: { readBackAfterMs: [10, 20] } }] }
 const batch = batchOf(flatRecords(3))
 
-/** A V3 service that shows every posted mark to the tokens in `accepted`, and denies other tokens. */
+/** Starts a V3 service that shows every posted mark to the tokens for which `accepted` returns true, and denies other tokens. */
 function serve(accepted: (authorization: string) => boolean, answer: Answer = echoRecord) {
   const rows: object[] = []
   return startUpstream((seen, response) => {

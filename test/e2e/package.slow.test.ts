@@ -51,8 +51,8 @@ test('the package contains the program, one fixture and the documents, but no so
   expect(links.filter(([, path = '']) => !existsSync(join(installed, path)))).toEqual([])
 })
 
-// npm reads this file when it installs from a registry, but not from a tarball as in this test.
-test('the package.json of the package names the tested versions, and nothing that only development needs', async () => {
+// npm reads npm-shrinkwrap.json when it installs from a registry, but not from a tarball as in this test.
+test('the package contains an npm-shrinkwrap.json with the tested versions, and nothing that only development needs', async () => {
   const file = join(folder, 'node_modules/markbridge/npm-shrinkwrap.json')
   const { packages } = JSON.parse(await readFile(file, 'utf8')) as Pick<
     ReturnType<typeof readShippedLock>,

@@ -7,7 +7,7 @@ import { startRawUpstream as startSockets } from '../support/raw-upstream.ts'
 import { startRawUpstream } from '../support/scripted-upstream.ts'
 import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 
-/** A V3 service that receives each piece of a request as it arrives. */
+/** Starts a V3 service that calls `serve` with each piece of a request as the piece arrives. */
 const startBytes = async (serve: (socket: Socket, piece: string) => void): Promise<string> =>
   (await startSockets((socket, _seen, piece) => serve(socket, piece))).url
 

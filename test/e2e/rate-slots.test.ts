@@ -35,7 +35,7 @@ it('the journal commits twice before the reply to a write of the only instance, 
     expect((await adapter.request('POST', batchPath, { headers, body })).status).toBe(200)
     return commitsIn(journal.url) - before
   }
-  /** A lease that is renewed meanwhile adds a commit to some of the writes. */
+  /** Returns the fewest commits of three writes, because the renewal of a lease adds a commit to some of the writes. */
   const fewest = async (): Promise<number> => Math.min(await write(), await write(), await write())
   const options = { timeout: 30_000, interval: 500 }
   await expect.poll(fewest, options).toBe(2)

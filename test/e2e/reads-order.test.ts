@@ -28,7 +28,7 @@ function rowOf(id: string, marked: boolean): object {
   }
 }
 
-/** A V3 service in pages of 20 rows that are in a different order at each read. */
+/** Starts a V3 service with pages of 20 rows, whose order differs at each read. */
 async function startUnsteady(list: () => readonly object[]): Promise<string> {
   const upstream = await startUpstream((seen, response) => {
     const from = Number(/skiptoken=(\d+)/.exec(seen.url)?.[1] ?? 0)

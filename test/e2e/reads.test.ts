@@ -560,7 +560,7 @@ describe('the metadata and service documents of V2', () => {
   })
 
   it.each(['/V2/LearnerRegistations', '/a/B/v2/learnerregistrations', '/V2/LearnerRegistrations'])(
-    'keep keys, $count and their own links for %s, as V2 does',
+    'offer %s with keys, $count and its own links, as V2 does',
     async (path) => {
       const { sandbox, adapter, get } = await useReads()
       const same = async (request: string, headers: Record<string, string> = {}) => {

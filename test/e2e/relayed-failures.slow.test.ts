@@ -54,7 +54,7 @@ describe('a write that V2 serves', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two'])
   })
 
-  it('gets the single 200 of V2 again, and the records stay unknown, if the ids of header and body differ', async () => {
+  it("gets V2's stored single 200 when it is resent while V3 serves, if its ids differ, and its records stay unknown", async () => {
     const { faces, adapter } = await startRelayed()
     const { headers, body } = faces.batch([1], 'one')
     const batch = { headers: { 'Content-Type': 'multipart/mixed; boundary=another' }, body }

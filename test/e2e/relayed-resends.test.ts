@@ -172,7 +172,7 @@ it('the adapter sends every copy of a batch at stage legacy to V2', async () => 
   expect(await faces.effects()).toHaveLength(4)
 })
 
-/** A V2 that gives these replies one after another and counts the requests. */
+/** Starts a V2 that gives these replies one after another and counts the requests. */
 async function startV2(replies: readonly V2Reply[]) {
   let writes = 0
   const upstream = await startUpstream(({ method }, response) => {

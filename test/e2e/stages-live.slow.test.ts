@@ -21,7 +21,7 @@ const BACK_MS = 2_000
 /** The command refuses a step until an instance that lost its lease is past this time. The steps of these tests do not wait. */
 const shortWindow = { resendWindowMs: 2_000 }
 
-/** Waits for an instance, because one whose stages are too old refuses writes until it has read them again. */
+/** Waits until an instance is ready. An instance whose stages are too old refuses writes until it has read the stages again. */
 const ready = (url: string): Promise<void> =>
   vi.waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(200), 60_000)
 

@@ -13,7 +13,7 @@ const registerOf = (register: number, size: number, name = `batch_${register}`):
     { batch: name, changeset: `changeset_${register}` },
   )
 
-/** A V3 that answers 503 until `serves` is set. */
+/** Starts a V3 that answers 503 until `serves` is set. */
 async function startFailing() {
   const trouble = { serves: false }
   const { url } = await startUpstream((seen, response) =>

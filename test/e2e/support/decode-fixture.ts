@@ -7,12 +7,12 @@ import { type Batch, decodeBatch, type DecodeOptions, defaultBatchLimits } from 
 import type { Fixture } from './fixture.ts'
 import { headerOf } from './raw-message.ts'
 
-/** Returns the code of the error with which a request is rejected. */
+/** The rejection of a request, with the code of its error. */
 export interface Refusal {
   readonly code: string
 }
 
-/** Caches each configuration, because some fixtures are decoded a hundred thousand times. */
+/** A cache of decode options, because some fixtures are decoded a hundred thousand times. */
 const optionsOf = new WeakMap<Fixture, DecodeOptions>()
 
 function readOptions({ limits, partner }: Fixture): DecodeOptions {
@@ -26,7 +26,7 @@ function readOptions({ limits, partner }: Fixture): DecodeOptions {
   }
 }
 
-/** Decodes the body of a fixture. Throws the error with which it is rejected. */
+/** Decodes the body of a fixture. Throws an `AdapterError` if the body is rejected. */
 export function decodeBody(fixture: Fixture, body: Buffer): Batch {
   const options = optionsOf.get(fixture) ?? readOptions(fixture)
   optionsOf.set(fixture, options)

@@ -7,7 +7,7 @@ export interface Output {
   readonly bytes: Buffer
 }
 
-/** Reads a text of the program, such as a log or the output of a command. */
+/** Wraps a text of the program, such as a log or what a command printed, as an output. */
 export function textOutput(name: string, text: string): Output {
   return { name, bytes: Buffer.from(text) }
 }

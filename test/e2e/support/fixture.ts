@@ -78,7 +78,7 @@ async function loadFixture(folder: URL, name: string): Promise<Fixture> {
   }
 }
 
-/** Everything after the blank line is the body, because a response file has no framing headers. */
+/** Reads a response file. Everything after the blank line is the body, because the file has no framing headers. */
 function readTemplate(bytes: Buffer): RawMessage | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n')
   const head = readMessage(bytes.subarray(0, headEnd + 4))

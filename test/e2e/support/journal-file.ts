@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest'
 
 import { Secret } from '../../../src/config/index.ts'
 
-/** Returns the journal section of a configuration. Its file is removed at the end of the test. */
+/** The journal section of a configuration. The file of the journal is removed at the end of the test. */
 export interface JournalSection {
   readonly url: string
   readonly keys: readonly { id: string; key: Secret }[]

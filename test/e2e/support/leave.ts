@@ -8,7 +8,7 @@ const keyOf = (learner: number): string => {
   const { Learner, AttendableEvent } = flatRecord(learner) as { Learner: string; AttendableEvent: string }
   return `${Learner} ${AttendableEvent}`.toLowerCase()
 }
-/** A batch as the journal stores it. `sender` is the hash of the credentials of the request. */
+/** Builds the payload of a batch as the journal stores it. `sender` is the hash of the credentials of the request. */
 export const payloadOf = ({ headers, body }: BatchText, sender?: string): Buffer => {
   const request = {
     kind: 'batch',
@@ -35,7 +35,7 @@ export interface Left {
   readonly crashes?: number
 }
 
-/** Makes a journal as an instance leaves it that dies while it sends a batch. */
+/** Creates a journal as it is after an instance has died while it sent a batch. */
 export async function leave(
   section: JournalSection,
   { partner = 'default', owner = 'the client that died', payload, learners, settled = [], crashes = 0 }: Left,

@@ -74,7 +74,7 @@ export async function startUpstream(
   }
 }
 
-/** service.md 4: returns the posted values, an id whose digits are the position (from 1), and `fabricated`. */
+/** Returns the posted values, an id whose digits are the position (from 1), and `fabricated` (service.md 4). */
 function echo(body: unknown, index: number): object {
   const id = `${String(index + 1).padStart(8, '0')}-0000-4000-8000-000000000000`
   const context = 'https://another.example/V3/$metadata#AttendanceRecords/$entity'
