@@ -4,7 +4,7 @@ import { Readable, Writable } from 'node:stream'
 import { run } from '../../src/cli/program.ts'
 import type { CliResult } from './run-cli.ts'
 
-/** Commands run one after the other, since they share standard output. */
+/** The end of the latest command. Commands run one after the other, because they share standard output. */
 let last: Promise<unknown> = Promise.resolve()
 
 /**

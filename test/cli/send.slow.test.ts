@@ -164,7 +164,7 @@ test('send prints the error of the response if the whole batch is refused', asyn
   expect([other.status, other.stderr]).toEqual([1, expect.stringContaining('Check that --to')])
 })
 
-test('send sends nothing if the subscription key is no valid header value, and does not print the key', async () => {
+test('send sends nothing if the subscription key is not a valid header value, and does not print the key', async () => {
   const { url, seen } = await startUpstream()
   const { status, stderr } = await runCommand(['send', await batchFile(), '--to', url], {
     MARKBRIDGE_SUBSCRIPTION_KEY: 'ключ',

@@ -135,7 +135,7 @@ test('the steps of the Containerfile build a program that starts and passes its 
 const succeeds = (program: string, ...args: readonly string[]): boolean =>
   spawnSync(program, args, { stdio: 'ignore' }).status === 0
 
-/** A program that builds images without a daemon, or `undefined` if none is installed or the base image cannot be had. */
+/** Returns a program that builds images without a daemon, or `undefined` if it is not installed or cannot get the base image. */
 async function findBuilder(): Promise<string | undefined> {
   const builder = ['podman', 'buildah'].find((name) => succeeds(name, '--version'))
   const file = await readFile(join(root, 'deploy/Containerfile'), 'utf8')

@@ -21,7 +21,7 @@ export async function makeConfigurationPage(): Promise<string> {
 }
 
 function rowsOf(node: JsonSchemaNode, path: string): readonly string[] {
-  // The introduction of the page describes the form of a secret.
+  // The introduction of the page describes secrets, so the members of a secret are left out.
   const members = Object.entries(node.properties ?? {}).filter(([name]) => name !== 'env' && name !== 'file')
   const own = members.flatMap(([name, child]) => {
     const inner = `${path}.${name}`

@@ -55,7 +55,7 @@ describe('upperBound', () => {
   })
 
   it('is the share of differences at which so few differences occur with the probability 1 - confidence', () => {
-    // The exact probability of at most x. At the bound it is 1 - confidence.
+    // Returns the exact probability of at most x differences, which is 1 - confidence at the bound.
     const atMost = (x: number, n: number, p: number): number => {
       let term = (1 - p) ** n
       let sum = term
@@ -85,7 +85,7 @@ describe('upperBound', () => {
     [1, 0.005, 947],
     [0, 0.01, 299],
     [0, 0.05, 59],
-  ])('with %s differences, falls below $1 at $2 trials', (differing, limit, trials) => {
+  ])('falls below $1 at $2 trials with %s differences', (differing, limit, trials) => {
     expect(neededTrials(differing, limit, 0.95)).toBe(trials)
     expect(upperBound(differing, trials, 0.95)).toBeLessThan(limit)
     expect(upperBound(differing, trials - 1, 0.95)).toBeGreaterThanOrEqual(limit)
@@ -99,7 +99,7 @@ describe('cappedSum', () => {
     ['one school that is 99 % of the traffic', [9_900, 20, 20, 20, 20, 20], 125],
     ['one small school', [100, 100, 100, 100, 10], 50],
     ['no school', [], 0],
-  ])('with a cap of a fifth for each school, counts $2 pairs of %s', (_, pairs, counted) => {
+  ])('counts $2 pairs of %s with a cap of a fifth for each school', (_, pairs, counted) => {
     expect(cappedSum(pairs, 0.2)).toBe(counted)
   })
 

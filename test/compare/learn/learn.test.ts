@@ -34,7 +34,7 @@ interface Face {
   readonly message?: string
 }
 
-/** The form of the reply of V2 to a batch of two records, of which V2 refuses the second. */
+/** Builds an exchange in which V2 refuses the second of two records. The choices set the form of V2's reply. */
 function exchangeWith({
   layout = 'flat',
   msgtype = false,

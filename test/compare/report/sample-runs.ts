@@ -82,7 +82,7 @@ const equivalences = [
   { rule: 'history-left-out', path: 'AttendanceHistorys', count: 960 },
 ]
 
-/** Parses classes from lines: path, kind, class of V2, class of V3 (with `_` for a space), count. */
+/** Parses one class of differences per line: path, kind, V2's and V3's value class (with `_` for a space), count. */
 const classes = (...lines: readonly string[]): RunDocument['differences'] =>
   lines.map((line) => {
     const [path = '', kind, v2Class = '', v3Class = '', count] = line.replaceAll('_', '\t').split(' ')
@@ -90,7 +90,7 @@ const classes = (...lines: readonly string[]): RunDocument['differences'] =>
     return { ...own, kind: differenceKinds.find((one) => one === kind) ?? 'value' }
   })
 
-/** A school term with typical first differences: summer time, cut comments, a swapped code, missing rows. */
+/** Returns a run over a school term with typical first differences: summer time, cut comments, a swapped code, missing rows. */
 export function termRun(): RunDocument {
   const rule = { owner: 'Attendance team', path: 'MinutesLate', expires: '2026-12-31' }
   return runOver(
@@ -138,13 +138,13 @@ export const schoolRun = (): RunDocument =>
     ...{ partner: null, differences: classes('Comment value length:51-100 length:50 2000') },
   })
 
-/** A run that was stopped before its end. */
+/** Returns a run that was stopped before its end. */
 export const stoppedRun = (): RunDocument =>
   runOver(schoolDays(9), () => ({ same: 1200, equivalent: 90, unknown: 8 }), {
     ...{ complete: false, skipped: 5200, equivalences, noise: emptyRun.noise },
   })
 
-/** A live run at `shadow`, with the delays until marks were visible. */
+/** Returns a live run at `shadow`, with the delays until marks were visible. */
 export function liveRun(): RunDocument {
   const document = runOver(
     schoolDays(20),

@@ -1,6 +1,6 @@
 import type { Defect } from './break-sources.ts'
 
-/** Deliberate defects of the comparer. The campaign finds each of them. */
+/** Deliberate defects in the comparison code. With each defect, `runCampaign` must find wrong reports. */
 export const defects: Readonly<Record<string, Defect>> = {
   'ignores a field': {
     module: 'compare/diff/compare-values.ts',

@@ -57,7 +57,7 @@ const byFace =
     (truth.face === 'V2' ? v2 : v3)(truth)
 
 /**
- * What a comparison must find for each kind of difference. The list follows docs/comparison.md and shares no code with the comparer. If one
+ * What a comparison must find for each kind of difference. The list follows docs/comparison.md and shares no code with src/compare. If one
  * interface lacks a record, the record must count as a record of the other side only.
  */
 export const expectations: Readonly<Record<DrawnKind, Expect>> = {

@@ -64,7 +64,7 @@ export async function prepareSchool(scale: 'class' | 'school', comments: number)
     const marks = await readDay(day)
     if (marks.length === 0) continue
     const share = comments / (days.length * marks.length) / 0.6
-    // The selection has whole days, since the comparer may choose which half of a swapped day counts as moved.
+    // The selection has whole days, since a comparison may choose which half of a swapped day counts as moved.
     const learners = new Set(
       [...new Set(marks.map(({ Learner }) => Learner))].filter(() => random.chance(share)),
     )
@@ -110,7 +110,7 @@ export async function prepareSchool(scale: 'class' | 'school', comments: number)
   }
 }
 
-/** The faults, of which each affects a different read once. */
+/** The injected faults. Each fault affects one read, and no two faults affect the same read. */
 const faults = [
   { kind: 'rateLimit', retryAfterSeconds: 0, skip: 1, count: 1 },
   { kind: 'status', status: 503, headers: { 'Retry-After': '0' }, skip: 3, count: 1 },

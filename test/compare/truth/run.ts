@@ -9,7 +9,7 @@ import { breakSources } from './break-sources.ts'
  * `npm run test:compare` makes 300 comparison runs over 100 to 50,000 records of two interfaces with up to 200 known differences. Each
  * report is checked against the list of the sandbox. `-- --runs n` sets the number of runs, `--seed s` repeats a draw, `--scale class` uses
  * 30 learners instead of 720, and `--largest n` limits the records of a run. The exit status is 1 if a report was wrong. `--defect name`
- * breaks the comparer on purpose (defects.ts) before the runs. `--defects` does so for each defect in a separate process and exits with
+ * breaks the comparison on purpose (defects.ts) before the runs. `--defects` does so for each defect in a separate process and exits with
  * status 1 if a defect was not found.
  */
 const { values } = parseArgs({
@@ -61,7 +61,7 @@ const seconds = Math.round((performance.now() - started) / 1_000)
 console.log(JSON.stringify({ seed, ...result, wrong: wrong.length, seconds }))
 process.exitCode = wrong.length === 0 ? 0 : 1
 
-/** Runs a short campaign with each broken comparer. */
+/** Runs a short campaign with each defect. Returns for each defect whether the campaign found it. */
 function findDefects(seed: string): boolean[] {
   return Object.keys(defects).map((name) => {
     const script = fileURLToPath(import.meta.url)

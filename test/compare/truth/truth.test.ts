@@ -21,7 +21,7 @@ test('a compare run reports exactly the differences that were set between the V2
 
 /** `npm run test:compare -- --defects` runs the campaign with each defect. */
 test.each(Object.entries(defects))(
-  'the source of the comparer still contains the code that the defect "%s" replaces',
+  'the source of the comparison contains the code that the defect "%s" replaces exactly once',
   (_name, { module, from }) => {
     const source = readFileSync(new URL(`../../../src/${module}`, import.meta.url), 'utf8')
     expect(source.split(from)).toHaveLength(2)

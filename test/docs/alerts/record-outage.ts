@@ -49,7 +49,7 @@ interface Samples {
   readonly codes: readonly { readonly id: string }[]
 }
 
-/** The events of the marks in the outage. No other mark has these events, so that no later mark replaces a mark that no client resent. */
+/** Builds a batch. Marks of the outage have their own events, so that no later mark replaces a mark that no client resent. */
 function batchOf(number: number, isOutage: boolean, { learners, events, codes }: Samples): string {
   const half = events.length >> 1
   const event = events[(number % half) + (isOutage ? half : 0)]
@@ -65,7 +65,7 @@ function batchOf(number: number, isOutage: boolean, { learners, events, codes }:
   return [...lines, '--c--', `--b${number}--`, ''].join('\r\n')
 }
 
-/** The metrics that the rules name, with the parts of histograms. */
+/** Returns the metrics that the rules name, with the parts of histograms. */
 async function namedMetrics(): Promise<ReadonlySet<string>> {
   const rules = await readFile(`${root}deploy/alerts.yaml`, 'utf8')
   return new Set(rules.match(/\bmarkbridge_\w+/g))
