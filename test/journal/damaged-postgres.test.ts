@@ -66,7 +66,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       await journal.settle(batch, [confirmed(0)])
       return batch
     }
-    /** Opens a journal that was dumped after its first batch and has a second one since. */
+    /** Opens a journal that was dumped after its first batch and has stored a second batch since. */
     const openDumped = async (highWaterFile?: string) => {
       const url = await postgres.createDatabase()
       const first = await open(url, highWaterFile)
@@ -123,7 +123,7 @@ describe.skipIf(missingPostgres() !== undefined)(
         await write(own, 'two')
         const slot = slotOf(own.lease() ?? 0)
         if (witness === 'commit count in the high-water file') await own.close()
-        // The state after a failover without a synchronous standby, which loses the last commits.
+        // Simulates a failover without a synchronous standby, which loses the last commits.
         const client = new Client({ connectionString: url })
         await client.connect()
         await client.query(`update journal_commits set commits = commits - 1 where slot = ${slot}`)

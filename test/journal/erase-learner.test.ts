@@ -22,7 +22,7 @@ const search = searchOf(LEARNER)
 const requestOf = (text: string): Buffer => Buffer.from(`{"Learner":"${text}"}`)
 const DUE_MS = Date.now() + 600_000
 
-/** Batches 1 and 3 name the learner and are settled. Batches 2 and 6 name another learner. Batch 4 waits, and batch 5 is open. */
+/** Stores six batches: 1 and 3 are settled and name the learner, 2 and 6 name another learner, 4 waits, and 5 is open. */
 async function fill(journal: Journal): Promise<void> {
   const begin = (name: string, text: string, credentials?: string) =>
     beginNew(journal, batchOf([text], { name, payload: requestOf(text), credentials }))

@@ -25,7 +25,7 @@ describe('the lifecycle table of a record', () => {
     expect(new Set(ways).size).toBe(ways.length)
   })
 
-  it('has a reopening and a supersession from every state in which a record may be active', () => {
+  it('allows a record to be reopened and superseded in every state in which it may be active', () => {
     const active = rows.filter((one) => one.on === 'settle' && one.active === 'may be').map(({ to }) => to)
     for (const event of ['reopen', 'supersede'] as const)
       expect(rows.filter(({ on }) => on === event).map(({ from }) => from)).toEqual(active)

@@ -18,7 +18,7 @@ export async function makeFolder(): Promise<string> {
   return folder
 }
 
-/** A journal with its store and the groups that were committed to it. */
+/** A journal with its store, and the groups of operations that were committed together. */
 export interface OpenSqlite {
   readonly journal: DurableJournal
   readonly store: Store

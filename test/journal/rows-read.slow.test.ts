@@ -16,7 +16,7 @@ const OTHERS = 30_000
 const TIMES = 20
 const HOUR_MS = 3_600_000
 
-/** One repetition. `newest` is the batch of the newest parked record; `time` counts from 0. */
+/** Work that is repeated. `newest` is the batch of the newest parked record, and `time` counts the repetitions from 0. */
 type Work = (journal: Journal, newest: number, time: number) => Promise<unknown>
 
 /**
@@ -189,7 +189,7 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
       await (await openJournal({ url })).close()
       const client = new Client({ connectionString: url })
       await client.connect()
-      // Requests of the last hour of a day, after batches whose requests are deleted.
+      // Adds requests of the last hour of a day, after batches whose requests are deleted.
       await client.query(
         `insert into journal_batches (id, partner, owner, content, received_ms, instance, open, confirmed, refused, unknown, parked, not_applied, active, on_v2, newcomer, retires, bytes)
          select n, 'acme', 'acme', '', n, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '[]', case when n <= ${kept} then 0 else 1 end from generate_series(1, ${kept + MANY}) n`,

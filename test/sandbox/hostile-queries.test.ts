@@ -56,7 +56,7 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
   ['40,000 characters', identifiers(`$filter=${'a'.repeat(40_000)}`), '$filter, character 32768'],
   ['6000 terms', identifiers(`$filter=${Array(6000).fill('true').join('+or+')}`), '$filter, character 32768'],
   ['a name of 200 characters', filtered(`${'a'.repeat(200)} eq 1`), '$filter, character 0'],
-  // Excessive work
+  // Too expensive
   [
     '40 nested lambdas that multiply',
     `/V1/LearnerContactDetails?${option('$filter', lambdas(40, 'LearnerContactRelationships'))}`,
@@ -82,7 +82,7 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
     filtered(`matchesPattern('${'a'.repeat(5000)}b','^(a+)+$')`),
     '$filter, character 0',
   ],
-  // Names and types
+  // Unknown names and wrong types
   ['an unknown property', filtered("Nothing eq 'x'"), '$filter, character 0'],
   ['an unknown member', filtered("CurrentHouse/Nothing eq 'x'"), '$filter, character 13'],
   ['a property of the JavaScript Object', filtered('constructor/prototype eq null'), '$filter, character 0'],

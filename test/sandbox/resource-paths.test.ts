@@ -10,7 +10,7 @@ const own = encodeURIComponent(
 )
 const contextOf = (path: string): string => `${url()}/V3/$metadata#${path}`
 
-/** The path of the mark of the first learner on the first morning of the fixed weeks, for either interface. */
+/** Returns the path of the mark of the first learner on the first morning of the fixed weeks, for either interface. */
 async function markPath(face: 'V2' | 'V3'): Promise<string> {
   const [row] = await list(`/Attendance/V3/AttendanceRecords?$filter=${own}`)
   const root = face === 'V2' ? '/V2/Attendance' : '/Attendance/V3'

@@ -14,7 +14,7 @@ const options = {
 
 const cleanSandbox = oneSandbox(options)
 
-test('the sandbox issues a token with the domains of the client that expires after an hour', async () => {
+test('the sandbox issues a token that has the domains of the client and expires after an hour', async () => {
   const { client, json } = await cleanSandbox()
   const reply = await client.post('/identity/connect/token').type('form').send(right)
   const granted = { access_token: anyText, expires_in: 3600, token_type: 'Bearer', scope: 'partner' }

@@ -10,7 +10,7 @@ const DAY_MS = 24 * HOUR_MS
 /** The number of records of one key in each batch. A row for each pair of these records would make hundreds of millions of rows. */
 const MANY = 20_000
 
-/** Returns the number of records and of the distinct lists that they share. */
+/** Returns the number of records, and the distinct lists of predecessors that the records share. */
 const sizesOf = (after: Predecessors): unknown => ({
   records: after.size,
   lists: [...new Set(after.values())],
@@ -104,7 +104,7 @@ export function describeBegin({ name, test }: Subject): void {
       const later = () => batchOf(['a'], { name: 'one', receivedMs: clock.wallMs() })
       await clock.pass(DAY_MS - HOUR_MS)
       expect(await journal.begin(later())).toEqual({ kind: 'known', batch, running: true })
-      // The age of the journal is stored periodically, so batches begun since are recognised a little longer.
+      // The age of the journal is stored periodically, so a batch may be recognised a little longer than its replay period.
       const begun = vi.waitFor(
         async () => {
           await clock.pass(HOUR_MS)

@@ -43,7 +43,7 @@ export function describeOwnership({ name, test }: Subject): void {
       expect(await journal.begin(two)).toMatchObject({ kind: 'new' })
     })
 
-    test('counts a batch as answered after a restart', async (journal, opener) => {
+    test('still treats an answered batch as answered after a restart', async (journal, opener) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       await journal.close()

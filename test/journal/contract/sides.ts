@@ -11,7 +11,7 @@ const unknown = (position: number, retry?: number) =>
 const parked = (position: number) =>
   ({ position, state: 'parked', answer: undefined, reason: 'unavailable', retry: 5 }) as const
 
-/** The outcome of a batch that its client may resend. */
+/** Builds the outcome of a record whose batch the client may resend. */
 const ofLost = (state: 'unknown' | 'notApplied', position: number) =>
   ({ position, state, answer: undefined, reason: 'connectionLost', retry: 'resend' }) as const
 
@@ -109,7 +109,7 @@ export function describeSides({ name, test }: Subject): void {
       await journal.settle(lost, [ofLost('notApplied', 0), ofLost('unknown', 1)])
       const replacing = batchOf(['a', 'b'], { name: 'one', replacesBatch: lost })
       const other = await opener.open()
-      // The newer batch arrives at the same moment, in the same transaction and before it.
+      // The newer batch arrives before the replacing batch, in the same transaction.
       const same = batchOf(['b'], { name: 'two' })
       const [newer, begun] = await Promise.all([beginNew(journal, same), journal.begin(replacing)])
       const known = { kind: 'known', batch: lost, running: false, side: 'v2', earlier: [first] }

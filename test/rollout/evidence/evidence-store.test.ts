@@ -172,7 +172,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     }
   })
 
-  test('encrypts the key of a period with the secret of the journal, so that new journal keys do not change it', async (url) => {
+  test('encrypts the key of a period with the secret of the journal, so that the key survives new journal keys', async (url) => {
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(url, clock, { keys: [keyOf('a')] })
     const key = toEvidenceKey(await store.key(scope))

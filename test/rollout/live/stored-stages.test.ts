@@ -480,7 +480,7 @@ describe('a write that an instance sends to V2', () => {
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('needs its keys in the journal at shadow until all live instances have ended their V3 writes', async () => {
+  it('must be stored in the journal with the keys of its records at shadow until all live instances have ended their V3 writes', async () => {
     const store = new ScriptedStore()
     const one = await startInstance({ store, number: 1, file: fileStage('v3') })
     const two = await startInstance({ store, number: 2, file: fileStage('v3') })
@@ -501,7 +501,7 @@ describe('a write that an instance sends to V2', () => {
     expect(await one.write()).toBe('v2 shadow identity')
   })
 
-  it('needs its keys in the journal at legacy while a client may resend a batch that V3 answered', async () => {
+  it('must be stored in the journal with the keys of its records at legacy while a client may resend a batch that V3 answered', async () => {
     const { store, pass, write } = await startInstance()
     store.set('acme', { stage: 'legacy' })
     store.nowMs = 59_999
@@ -512,7 +512,7 @@ describe('a write that an instance sends to V2', () => {
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('needs its keys in the journal at canary', async () => {
+  it('must be stored in the journal with the keys of its records at canary', async () => {
     const { store, pass, write } = await startInstance()
     store.set('acme', canary(0))
     await pass(5_000)

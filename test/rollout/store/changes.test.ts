@@ -18,7 +18,7 @@ it.each([
   ['the end of the resend window after the last unrecorded batch at shadow', at('shadow', 1_000), { notedMs: 2_000 }, 2_100],
   ['the end of the resend window after an instance was killed', at('shadow', 1_000), { notedMs: 2_000, killedMs: 3_000 }, 3_100],
   ['the end of two resend windows after an instance was lost, because the instance may still serve for one window', at('shadow', 1_000), { killedMs: 3_000, lostMs: 2_950 }, 3_150],
-])('quietUntil, which returns when no client can resend an unrecorded batch, returns %s', (_name, state, known, untilMs) => {
+])('quietUntil, the time from which no client can resend an unrecorded batch, is %s', (_name, state, known, untilMs) => {
   expect(quietUntil(state, { ...nothing, ...known }, 100)).toBe(untilMs)
 }) // prettier-ignore
 
