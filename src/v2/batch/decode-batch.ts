@@ -34,7 +34,7 @@ export interface BatchPart extends Preferences {
   /** The position of the part's changeset, counted from 1, or `undefined` if the part is directly under the batch (batch-wire F10). */
   readonly changeset: number | undefined
   readonly contentId: string | undefined
-  /** True if the Content-ID was among the HTTP headers. The reply then repeats it among the HTTP headers of the part (batch-wire A3). */
+  /** True if the Content-ID was among the HTTP headers. The part of the reply then has it there too (batch-wire A3). */
   readonly contentIdInHttp: boolean
   readonly record: FlatRecord | undefined
   readonly faults: readonly RecordFault[] | undefined
@@ -88,7 +88,7 @@ export function* decodeBatchInSteps(
   }
 }
 
-/** The codes of errors that the encoding of a whole body may cause, because its lines cannot be recognised. */
+/** The codes of the errors that a body in UTF-16 or with wrong line ends causes, because its lines cannot be recognised. */
 const framingErrors: readonly ErrorCode[] = ['ADP_TRUNCATED', 'ADP_HEADER']
 
 const MIN_PART_WORK = 1_024

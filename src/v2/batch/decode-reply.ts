@@ -60,7 +60,7 @@ export function openReplyDecoding(contentType: string | undefined): ReplyDecodin
 
 interface OpenPart {
   readonly start: number
-  /** True for the first part of its multipart body. If this part is also the last part and blank, the body is empty (batch-wire F11). */
+  /** True for the first part of its multipart body. If it is also the last part and has only white space, the body is empty (F11). */
   readonly isFirst: boolean
   isDone: boolean
 }
@@ -75,7 +75,7 @@ class ReplyDecoder implements ReplyDecoding {
   private changesets = 0
   /** The boundary of the batch, followed by the boundary of the current changeset if there is one. Empty once the batch has ended. */
   private readonly boundaries: string[]
-  /** The received bytes that are still needed. The next delimiter is searched from `position` on, and `push` drops the bytes before it. */
+  /** The received bytes. The bytes before `position` are no longer needed, and the next `push` drops them. */
   private bytes: Buffer = Buffer.alloc(0)
   private position = 0
   /** The offset from which the next search starts, because no further delimiter begins before it. */
@@ -137,10 +137,10 @@ class ReplyDecoder implements ReplyDecoding {
     throw new AdapterError('ADP_TRUNCATED', message)
   }
 
-  /** Finds the next complete delimiter line. A line that is still arriving may become another line, or a closing delimiter. */
+  /** Finds the next delimiter line. Ignores a line that is still arriving, because it may become another line or a closing delimiter. */
   private *findDelimiter(boundary: string): Steps<Delimiter | undefined> {
     const { bytes, isFinal } = this
-    // While the reply is arriving, lines are searched repeatedly, so they are not counted.
+    // While the reply is arriving, the same lines are searched repeatedly, so `near` must not count them.
     const near = isFinal ? this.near : undefined
     const find = createDelimiterFinder(bytes, boundary, defaultBatchLimits.maxBoundaryPadding, near)
     const found = yield* find(Math.max(this.position, this.searchedTo), bytes.length)
@@ -252,7 +252,7 @@ function boundaryOfChangeset(contentType: string): string {
     return readBoundary(contentType)
   } catch (cause) {
     if (!(cause instanceof AdapterError)) throw cause
-    // The message of `readBoundary` is written for the sender of a request.
+    // The message of `readBoundary` is written for the sender of a request, so another message replaces it.
     throw new AdapterError(cause.code, 'A changeset of the reply has no valid boundary.', { cause })
   }
 }

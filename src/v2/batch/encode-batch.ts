@@ -18,7 +18,7 @@ export interface BatchEncoder {
   /** The `Content-Type` of the reply: one space, an unquoted boundary and nothing after it (batch-wire A1). */
   readonly contentType: string
   part(reply: PartReply): string
-  /** Returns the end of the body. In the layout `nested` it begins with an empty response for each missing changeset up to `changesets`. */
+  /** Returns the end of the body. For `nested`, the end includes an empty response for each missing changeset up to `changesets`. */
   close(changesets: number): string
 }
 

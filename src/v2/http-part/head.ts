@@ -41,13 +41,13 @@ export function isGenericClient(headers: {
   )
 }
 
-/** The decoded MIME and HTTP headers of one part. Most parts of a batch differ only in the Content-ID. */
+/** The decoded MIME and HTTP headers of one part. */
 export interface PartHead extends Preferences {
   readonly method: string
   readonly target: TargetKind
   readonly charset: RecordCharset
   readonly contentId: string | undefined
-  /** True if the Content-ID was among the HTTP headers. The reply then repeats it among the HTTP headers of the part (batch-wire A3). */
+  /** True if the Content-ID was among the HTTP headers. The part of the reply then has it there too (batch-wire A3). */
   readonly contentIdInHttp: boolean
   readonly bodyStart: number
   /** False if the part ends before the blank line after the HTTP headers, so that it has no body. */
@@ -159,8 +159,8 @@ function readRequestLine(
   return { method, target: checkTarget(uri, options.serviceHosts, at) }
 }
 
-// Matches a request line (RFC 9112 3). Some senders add blanks. V2's reader takes everything between the first and the last blank as the
-// target, so a target may contain blanks (batch-wire F21).
+// Matches a request line (RFC 9112 3). Some senders add spaces. V2's reader takes everything between the first and the last space as the
+// target, so a target may contain spaces (batch-wire F21).
 const REQUEST_LINE =
   /^([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32})[ \t]+([!-~\u0080-\u00ff](?:[ -~\u0080-\u00ff]*[!-~\u0080-\u00ff])?)[ \t]+HTTP\/\d\.\d[ \t]*$/
 

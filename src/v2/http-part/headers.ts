@@ -22,8 +22,8 @@ interface HeaderBlock {
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 
 /**
- * Reads header lines within `[from, to)` up to a blank line. Names may be in any case, blanks and tabs may follow the colon, and folded
- * lines are joined by one blank (batch-wire F15; RFC 5322 2.2.3). Bytes above 0x7F are read as UTF-8. Throws `ADP_HEADER` for a malformed
+ * Reads header lines within `[from, to)` up to a blank line. Names may be in any case, spaces and tabs may follow the colon, and folded
+ * lines are joined by one space (batch-wire F15; RFC 5322 2.2.3). Bytes above 0x7F are read as UTF-8. Throws `ADP_HEADER` for a malformed
  * line, a control character or a name that is not a token. Throws `ADP_LIMIT` for too many lines or bytes.
  */
 export function readHeaders(
@@ -79,7 +79,7 @@ function readLine(bytes: Buffer, from: number, to: number, at: ErrorLocation): [
   return [name.toLowerCase(), textWithin(bytes, colon + 1, to)]
 }
 
-/** Returns the text between two offsets, without spaces and tabs at its ends. Other blanks, such as no-break spaces, belong to it. */
+/** Returns the text between two offsets, without spaces and tabs at its ends. Other white space, such as no-break spaces, stays. */
 function textWithin(bytes: Buffer, from: number, to: number): string {
   let [start, end] = [from, to]
   while (start < end && isBlank(bytes[start])) start += 1
@@ -122,7 +122,7 @@ export function partOf({ part }: ErrorLocation): string {
   return part === undefined ? 'A part' : `Part ${part}`
 }
 
-/** Says what happened to the records. Only parts of requests have a number: a faulty part of a reply says nothing about the records. */
+/** Returns a sentence about the fate of the records, or an empty text for a part of a reply. Only parts of requests have a number. */
 function fateOf({ part }: ErrorLocation): string {
   return part === undefined ? '' : ' Nothing was posted.'
 }

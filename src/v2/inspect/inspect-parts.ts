@@ -63,7 +63,7 @@ interface Rule {
   readonly severity: Finding['severity']
   readonly message: string
   readonly remedy: string
-  /** Returns true if the part breaks the rule. `head` is the text before the body. `json` returns the body if it has an apostrophe. */
+  /** Returns true if the part breaks the rule. `head` is the text before the body. `json` returns a body with an apostrophe, or `''`. */
   readonly applies: (part: BatchPart, head: string, json: () => string) => boolean
 }
 

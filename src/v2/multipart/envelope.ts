@@ -14,9 +14,9 @@ const STEP_WORK = 524_288
 
 /**
  * Chooses the boundary that frames the body (batch-wire F12). Normally this boundary is the boundary in the header. Some legacy clients
- * instead name the id of a changeset in the header, or an id that is not in the body. For such clients the outermost closed envelope
- * frames the body, so that no changeset is left out. The function finds this envelope among the lines `--<token>` before the first delimiter with the header's
- * boundary: it chooses the token whose closing line `--<token>--` comes last.
+ * instead name the id of a changeset in the header, or an id that is not in the body. For such clients the outermost closed envelope frames
+ * the body, so that no changeset is left out. The function finds this envelope among the lines `--<token>` before the first delimiter with
+ * the header's boundary: it chooses the token whose closing line `--<token>--` comes last.
  *
  * Throws `ADP_TRUNCATED` if the body has neither a delimiter with the header's boundary nor a closed envelope, or if another envelope
  * begins before the chosen one (batch-wire F8). A line `--<token>` begins an envelope if MIME headers follow it. Throws `ADP_LIMIT` for too
@@ -88,7 +88,7 @@ function* collectTokens(
   return tokens
 }
 
-/** Collects the offset of the last `--<token>--` for the header's boundary and for each candidate, if it follows the first `--<token>`. */
+/** Collects the offset of the last `--<token>--`, for the header's boundary and for each candidate that opened before with `--<token>`. */
 function* collectCloses(
   bytes: Buffer,
   from: number,
@@ -112,7 +112,7 @@ function* collectCloses(
 }
 
 interface DashLine {
-  /** The text after the dashes, without trailing blanks. */
+  /** The text after the dashes, without white space at its end. */
   readonly token: string
   readonly start: number
   readonly end: number

@@ -2,13 +2,13 @@ import { type MediaType, parseMediaType } from '../../http/media-type.ts'
 import { AdapterError, type ErrorLocation } from '../../errors.ts'
 import type { Steps } from '../../http/slices.ts'
 
-// Matches a boundary without quotes: the characters that RFC 2046 5.1.1 calls bchars, without a blank at the end.
+// Matches a boundary without quotes: the characters that RFC 2046 5.1.1 calls bchars, without a space at the end.
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/
 
 // Matches a boundary in quotes. COM and Delphi programs quote guids in braces, and .NET reads any quoted text (batch-wire F31).
 const QUOTED_BOUNDARY = /^[ -~]{0,199}[!-~]$/
 
-/** Returns true for text that may be a boundary: 1 to 200 printable ASCII characters without a trailing blank. */
+/** Returns true for text that may be a boundary: 1 to 200 printable ASCII characters without a space at the end. */
 export function isBoundary(text: string): boolean {
   return QUOTED_BOUNDARY.test(text)
 }
@@ -160,18 +160,18 @@ export interface Delimiter {
   readonly closing: boolean
 }
 
-/** Counts the lines of one body that only resemble delimiters, and the blanks at their ends, because each of them costs work. */
+/** Counts the lines of one body that only resemble delimiters, and the spaces after a boundary in them, because each costs work. */
 export class NearDelimiters {
   private count = 0
   private readonly max: number
 
   constructor(maxParts: number) {
-    // If the boundary of a changeset begins with the batch boundary, the delimiters of the changeset are such lines: at most three for each
-    // record.
+    // If the boundary of a changeset begins with the batch boundary, the delimiters of the changeset resemble delimiters of the batch: at
+    // most three for each record.
     this.max = 4 * maxParts + 64
   }
 
-  /** Counts a line with `blanks` blanks at its end. Throws `ADP_LIMIT` above the limit. */
+  /** Counts a line with this number of spaces after the boundary. Throws `ADP_LIMIT` above the limit. */
   add(offset: number, blanks: number): void {
     this.count += 1 + blanks
     if (this.count <= this.max) return
@@ -184,11 +184,11 @@ export class NearDelimiters {
 }
 
 /**
- * Creates a function that finds the next delimiter line of one boundary within `[from, to)`: `--boundary`, optionally `--`, blanks and the
- * line end, alone on its line (batch-wire F2; RFC 2046 5.1.1). The last line may lack its line end (F4).
+ * Creates a function that finds the next delimiter line of one boundary within `[from, to)`: `--boundary`, optionally `--`, spaces or tabs,
+ * and the line end, alone on its line (batch-wire F2; RFC 2046 5.1.1). The last line may lack its line end (F4).
  *
- * The search is native and done in steps, and reads each byte a bounded number of times. `near` limits the number of lines that resemble a
- * delimiter; without `near` there is no limit. The search throws `ADP_LIMIT` if there are more such lines.
+ * The search uses native code in steps, and reads each byte a bounded number of times. The search throws `ADP_LIMIT` if `near` counts too
+ * many lines that resemble a delimiter, or if a delimiter has more than `maxPadding` spaces at its end.
  */
 export function createDelimiterFinder(
   bytes: Buffer,

@@ -50,14 +50,14 @@ const CLOSE = 0x7d
 const GUID_LENGTH = 36
 const QUOTED_TYPE = `"${FLAT_TYPE}"`
 const INT32 = /^-?\d{1,10}$/
-// These patterns match the texts that V2's parser accepts for each type, without blanks at the ends. The parser uses .NET's Guid,
-// Boolean.Parse and Int32.Parse.
+// These patterns match the texts that V2's parser accepts for each type, after white space at the ends was removed. The parser uses .NET's
+// Guid, Boolean.Parse and Int32.Parse.
 const ENCLOSED = /^(?:\{.{36}\}|\(.{36}\))$/
 const GUID_DIGITS = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/i
 const BOOLEAN_TEXT = /^(?:(true)|false)$/i
 const INT32_TEXT = /^[+-]?\d+$/
 
-/** Assigns a bit to each member of the write form, which records that the member is present. */
+/** Assigns a bit to each member of the write form. A set bit means that the member is present. */
 const FIELDS: ReadonlyMap<string, number> = new Map([
   ['Present', 1],
   ['Absent', 2],
@@ -265,7 +265,7 @@ export function decodeText(bytes: Buffer, charset: RecordCharset): string | Reco
   try {
     return new TextDecoder(charset, { fatal: true }).decode(bytes)
   } catch {
-    // The charset does not define one of the bytes. A replacement character would change the text of a comment.
+    // The charset does not define one of the bytes. The record is refused, since a replacement character would change a comment.
     return notInCharset
   }
 }
