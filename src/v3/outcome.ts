@@ -20,9 +20,9 @@ export type NotAppliedReason =
  * The reason why the outcome of a write is unknown: it was sent, and no readable reply arrived.
  *
  * `otherRecord`: the reply is about another record. `overwritten`: the read-back found only a newer mark of another client. `superseded`:
- * the read-back found another mark, and the journal has a newer record. `notReadBack`: an earlier attempt sent the record, and this run
- * ended before it could read the record back. `stillTried`: the record is not applied yet, and the background work may still post it.
- * `stillExecuting`: V3 may still be executing the record's `$batch`.
+ * the read-back found another mark, and the journal has a newer record. `notReadBack`: an earlier attempt sent the record, and the present
+ * attempt ended before it could read the record back. `stillTried`: the record is not applied yet, and the background work may still post
+ * it. `stillExecuting`: V3 may still be executing the record's `$batch`.
  */
 export type UnknownReason =
   | 'connectionLost'
@@ -163,7 +163,7 @@ export function readUnavailable(
   return { reason, retryAfterMs: readRetryAfter(retryAfter, body, nowMs) }
 }
 
-/** Returns true for 4xx and 501. A service without a function has not executed the request and never will (RFC 9110 15.6.2). */
+/** Returns true for 4xx and 501. After a 501 the request was not executed, since the service lacks the method (RFC 9110 15.6.2). */
 export function isRefusal(status: number): boolean {
   return (status >= 400 && status < 500) || status === 501
 }

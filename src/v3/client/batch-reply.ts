@@ -21,7 +21,7 @@ export type BatchResult =
       readonly outcomes: readonly PostOutcome[]
       readonly sound: boolean | undefined
     }
-  /** The upstream does not accept so many records or bytes, and applied nothing. `throttled` is the outcome if the upstream answered 429. */
+  /** The upstream does not accept so many records or bytes, and applied nothing. `throttled` is the outcome of each record after a 429. */
   | { readonly kind: 'tooLong'; readonly throttled: PostOutcome | undefined }
   /** The upstream does not support `$batch`, or not in this format. Nothing was applied. */
   | { readonly kind: 'unsupported' }
@@ -40,10 +40,10 @@ const jsonReply = z.object({
 const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
- * Reads the reply to a batch of `count` records with the ids 1 to `count`. Never throws. A 413 means that the batch is too long. So does a
- * 429 without a time, because a 429 of the rate limit names a time (service-facts 9). Any other refusal of the whole batch (4xx, 501) means
- * that the upstream has no batches. Exceptions are 401 and 403, which concern the credentials. 401, 403 and all other statuses are the
- * outcome of every record.
+ * Reads the reply to a batch of `count` records with the ids 1 to `count`. Never throws. A 413 means that the batch is too long. A 429
+ * without a time to wait means the same, because a 429 of the rate limit names a time (service-facts 9). Any other refusal of the whole
+ * batch (4xx, 501) means that the upstream has no batches. Exceptions are 401 and 403, which concern the credentials. 401, 403 and all
+ * other statuses are the outcome of every record.
  */
 export function readBatchReply(reply: UpstreamReply, count: number, nowMs: number): BatchResult {
   const { status, body, contentType, retryAfter } = reply

@@ -58,7 +58,7 @@ export function createBatchPost(
   }
   const postChunk = async (chunk: readonly Waiting[]): Promise<void> => {
     if (chunk.length === 1 || (choice.mode === 'auto' && !capability.mayTry())) return postSingly(chunk)
-    // In the meantime the upstream may have refused another batch of this length.
+    // Since these records were queued, the upstream may have refused another batch of this length.
     const size = capability.longest(choice.maxRecords)
     if (size === 1) return postSingly(chunk)
     if (chunk.length > size) return postInParts(chunk, size)
@@ -115,9 +115,9 @@ function resolveAll(chunk: readonly Waiting[], outcomeOf: (index: number) => Pos
   })
 }
 
-/** Records whether one upstream supports `$batch`, and how long a batch may be. */
+/** The capability of one upstream: whether it supports `$batch`, and how long a batch may be. */
 interface BatchCapability {
-  /** Returns true if a batch may be tried. If the upstream refused batches some time ago, the next batch of the caller probes it again. */
+  /** Returns true if a batch may be tried. Ten minutes after a failure, it returns true once: that batch probes the upstream. */
   mayTry(): boolean
   /** Returns true if a batch may be tried, without starting a probe. */
   isOpen(): boolean
@@ -170,9 +170,9 @@ interface EncodedBatch {
 }
 
 /**
- * Encodes records as one `$batch`. Every record is a separate request outside any changeset, so that no record fails because of another.
- * The id of a request is its position, counted from 1. URLs are relative to the URL of the batch, because a gateway may have put another
- * path before it.
+ * Encodes records as one `$batch`. Every record is a separate request outside any changeset, so that the failure of one record does not
+ * affect the other records. The id of a request is its position, counted from 1. URLs are relative to the URL of the batch, because a
+ * gateway may have put another path before it.
  */
 export function encodeV3Batch(records: readonly string[], format: BatchFormat): EncodedBatch {
   return format === 'json' ? encodeJson(records) : encodeMultipart(records)

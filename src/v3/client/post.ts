@@ -54,7 +54,7 @@ export interface V3ClientOptions {
   readonly open?: OpenConnection | undefined
 }
 
-/** The credentials for calls to the upstream. Credentials inside a batch are never used (batch-wire F24). */
+/** The credentials for calls to the upstream. Credentials in the parts of a client's batch are never used (batch-wire F24). */
 export interface V3Credentials {
   readonly authorization: string
   readonly subscriptionKey: string
@@ -62,7 +62,7 @@ export interface V3Credentials {
 
 /** The writes of one batch. These writes share credentials, a deadline and a rate limit. */
 export interface V3Writes {
-  /** Posts the JSON of a record. Retries if the record was not applied and time is left, never after an unknown outcome. Never rejects. */
+  /** Posts the JSON of a record. While time is left, retries as `retryWaitMs` says, never after an unknown outcome. Never rejects. */
   post(body: string): Promise<PostOutcome>
   /** The number of concurrent posts that fill the batches, or `undefined` if records are posted singly at the partner's concurrency. */
   readonly atATime: number | undefined
@@ -76,7 +76,7 @@ export interface V3Writes {
 export interface SendPermission {
   /** Called when a request is written to its socket, so it must be cheap. If it returns false, the request is not written. */
   maySend(): boolean
-  /** Called after `maySend` returned false. If it resolves with true, the record is posted after all, otherwise it is `leaseLost`. */
+  /** Called after `maySend` returned false. If it resolves with true, the record is posted, otherwise the record ends as `leaseLost`. */
   renew(): Promise<boolean>
 }
 
@@ -230,7 +230,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
             if (waitMs === undefined && reason === 'notConnected') isUnreachable = true
             const isHopeless = reason === 'notConnected' && isUnreachable
             if (waitMs === undefined || isHopeless || waitMs >= budget.leftMs()) return outcome
-            // The rate limit applies to the subscription key: while it is paused, no call with this key can succeed.
+            // V3 throttles by subscription key, so after a 429 the pause applies to all calls with this key.
             if (!(await budget.pause(waitMs, reason === 'throttled'))) return outcome
           }
         },
@@ -277,7 +277,7 @@ const notApplied = (reason: NotAppliedReason): Unanswered => ({
 const codeOf = (cause: unknown): ErrorCode | undefined =>
   cause instanceof AdapterError ? cause.code : undefined
 
-/** Returns the reason why a request was not sent. Errors of the adapter come from `beforeSend` or the budget, all others from undici. */
+/** Returns the reason why a request was not sent. Errors of the adapter come from `beforeSend` or the budget, other errors from undici. */
 function unsentReasonOf(failure: unknown): NotAppliedReason {
   const code = codeOf(failure)
   if (code === undefined) return 'notConnected'
@@ -286,7 +286,7 @@ function unsentReasonOf(failure: unknown): NotAppliedReason {
 
 function lossOf(failure: Error): UnknownReason {
   if (failure instanceof errors.ResponseExceededMaxSizeError) return 'unreadableReply'
-  // `ADP_BUDGET_EXCEEDED` is the only error of the adapter that can occur here.
+  // The only error of the adapter that can occur here is `ADP_BUDGET_EXCEEDED`, which is a timeout.
   const isLate = [AdapterError, errors.HeadersTimeoutError, errors.BodyTimeoutError].some(
     (kind) => failure instanceof kind,
   )
@@ -301,7 +301,7 @@ const RECORD_FIELDS = [
 ] // prettier-ignore
 
 const BATCH_FIELDS = [
-  // The preference is named differently in OData 4.01 and 4.0. Without it, the service stops at the first record that it refuses.
+  // The preference is named differently in OData 4.01 and 4.0. Without the preference, the service stops at the first refused record.
   'prefer', 'continue-on-error, odata.continue-on-error',
 ] // prettier-ignore
 

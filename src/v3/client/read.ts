@@ -132,7 +132,7 @@ function lossOf(cause: Error, status: number): ReadOutcome {
     : { kind: 'broken', status }
 }
 
-/** Approximate number of bytes that are parsed at once. V8 puts values from over 100 KB into its rarely collected old generation. */
+/** Approximate number of bytes that are parsed at once. V8 puts the values of text over 100 KB into its rarely collected old generation. */
 const PIECE_BYTES = 65_536
 /** Approximate number of JSON values that are parsed in one turn of the event loop if a page is large. */
 const NODES_OF_TURN = 8_192
