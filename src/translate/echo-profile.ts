@@ -4,13 +4,13 @@ import type { V3Record, V3Reply } from '../v3/record.ts'
 import { isCutComment, isSameComment, isStoredAs, parseTime } from './stored-values.ts'
 
 /**
- * The schema of an echo profile: the knowledge of how one service changes the values of a mark when it stores them. At first, any rule is
- * possible. A reply to a POST that differs from the posted values shows the stored values. A reply that repeats the posted values proves
+ * The schema of an echo profile: the knowledge of how one service changes the values of a mark when it stores them. A new profile rules out
+ * no change. A reply to a POST that differs from the posted values shows the stored values. A reply that repeats the posted values proves
  * nothing, because the service may store other values. A mark that was read back with exactly the posted millisecond also shows the stored
  * values.
  */
 const profileSchema = z.object({
-  /** Incremented when the service contradicts the profile. Of two profiles, the one with the higher epoch is valid. */
+  /** Incremented when the service contradicts the profile. Of two profiles, the profile with the higher epoch is valid. */
   epoch: z.int(),
   /** The largest observed difference in ms between a time that the service shows and the time of the call. */
   clockOffMs: z.int(),
@@ -96,7 +96,7 @@ function learnComment(profile: EchoProfile, { posted, shown, proven }: Echo): Ec
   return known.commentsOpaque ? known : { ...known, commentsOpaque: true }
 }
 
-/** Learns the length at which comments are cut. The service may trim blanks at the cut, so the longest observed length is the limit. */
+/** Learns the length at which comments are cut. The service may trim spaces at the cut, so the longest observed length is the limit. */
 function learnCut(profile: EchoProfile, length: number): EchoProfile {
   const { cutLength = 0, wholeLength, epoch } = profile
   if (length < wholeLength) return { ...profile, epoch: epoch + 1, wholeLength: 0, cutLength: length }

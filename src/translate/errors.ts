@@ -49,7 +49,7 @@ interface V2Failure {
 
 export type FailedOutcome = Exclude<PostOutcome, { kind: 'accepted' }>
 
-/** Returns a failed outcome in the form of V2. An unknown outcome never becomes a plain failure. */
+/** Converts a failed outcome into V2's form. An unknown outcome gets a code of its own, because the record may have been applied. */
 export function toV2Failure(outcome: FailedOutcome, mapping: readonly ErrorMappingRule[]): V2Failure {
   switch (outcome.kind) {
     case 'refused':
@@ -129,7 +129,7 @@ function passOn(status: number, { code, message: text }: UpstreamErrorEntry): V2
 const PLACE =
   /(?:,[ ]?| )?\b(?:at or near |at |in |near )?(?:(?:character|char) )?(?:position|offset|index|column|line|character|char)[ :]{1,2}\d+/gi
 
-/** Removes positions from a service's message about a query, because they refer to the rewritten query and not to the client's. */
+/** Removes positions from a service's message about a query, which refer to the rewritten query and not to the client's query. */
 export function withoutPlaces(message: string): string {
   return message.replace(PLACE, '').replaceAll(/ ?\(\)/g, '')
 }

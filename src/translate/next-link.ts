@@ -1,4 +1,4 @@
-/** The link from one page to the next. Only its query is used, because host and path may differ from the call's (service-facts 14). */
+/** The link from one page to the next. Only its query is used: host and path may differ from those of the call (service-facts 14). */
 type NextLink =
   | { readonly kind: 'none' }
   /** `query` is raw and without `?`, and may be used in a request line. */
@@ -11,7 +11,7 @@ const names = ['@odata.nextLink', '@nextLink', 'odata.nextLink', '__next'] as co
 /** Matches any other name of a member that may announce further pages. */
 const OTHER = /next|more|continu|skiptoken/i
 
-/** Reads the link to the next page. A link in an unknown form counts as broken, because rows would be missing if it were ignored. */
+/** Reads the link to the next page. A link in an unknown form counts as broken, because without the link rows would be missing. */
 export function readNextLink(page: Readonly<Record<string, unknown>>): NextLink {
   const links = new Set(names.map((name) => page[name] ?? undefined))
   links.delete(undefined)

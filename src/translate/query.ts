@@ -53,13 +53,13 @@ export interface ReadPlanner {
   plan(rawQuery: string, rules: ReadRules): ReadPlan
   /** Returns the `$select` of a read by key. Throws a `QueryError` if the query is invalid or has an option that only collections allow. */
   selectOf(rawQuery: string): Selection | undefined
-  /** Checks the options of a read of one field. Throws a `QueryError` if the query is malformed or has an option that such a read does not allow. */
+  /** Checks the options of a read of one field. Throws a `QueryError` if the query is malformed or has an option that is not allowed. */
   checkValue(rawQuery: string): void
   formatOf(rawQuery: string): string | undefined
 }
 
 const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
-/** Maximum number of windows, about ten years. Schools keep records no longer than this, and each window takes at least one call. */
+/** Maximum number of windows of a read: about ten years. Schools keep records no longer, and each window takes at least one call. */
 const MAX_WINDOWS = 42
 
 /** Creates a planner and indexes the model once. `nowMs` returns the time of `now()` in ms since the epoch. */
@@ -118,7 +118,7 @@ function missingFilter(): AdapterError {
   )
 }
 
-/** Returns the windows of a long range in the order of `$orderby`, or `undefined` if one read is enough or a bound is missing. */
+/** Splits a long range into windows, in the order of `$orderby`. Returns `undefined` if one read suffices or a bound is missing. */
 function planWindows({ filter, orderby }: TypedQuery): readonly Window[] | undefined {
   const { fromMs, toMs } = filter === undefined ? unbounded : rangeOf(filter)
   const stepMs = MAX_WINDOW_DAYS * DAY_MS
@@ -150,7 +150,7 @@ function toV3Query(options: QueryOptions, window: Window | undefined, rules: Rea
   const own = inOption('$filter', () =>
     toCondition(toV3Expression(options.filter ?? literal('Edm.Boolean', 'true'), aliases)),
   )
-  // The added conditions stand beside the client's conditions and not around them, because a service may limit the depth of a filter.
+  // The conditions of the adapter are added to the client's `and` and do not enclose it, because a service may limit the depth of a filter.
   const conditions = own.kind === 'and' ? [...own.operands] : [own]
   const start = member('AttendableEventStart')
   if (window !== undefined)
@@ -159,7 +159,7 @@ function toV3Query(options: QueryOptions, window: Window | undefined, rules: Rea
       compare(start, 'lt', literal('Edm.DateTimeOffset', formatTime(window.toMs))),
     )
   const code = member('AttendanceCode', 'ExternalID')
-  // V3 filters out most rows that the rules exclude. The adapter applies the same rules to V3's reply.
+  // With these conditions V3 filters out most rows that the rules exclude. The adapter applies the same rules to V3's reply.
   if (rules.needsRecordedBy)
     conditions.push(compare(member('RecordedBy', 'ExternalID'), 'ne', literal('null', 'null')))
   for (const id of rules.unmarkedCodes) conditions.push(compare(code, 'ne', literal('Edm.Guid', id)))
@@ -173,7 +173,7 @@ function formatTime(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z')
 }
 
-/** The longest range that one read may have (service.md 8; service-facts 1 and 2). */
+/** The longest range that V3 accepts in one read (service.md 8; service-facts 1 and 2). A longer range is split into windows. */
 const MAX_WINDOW_DAYS = 90
 const DAY_MS = 86_400_000
 

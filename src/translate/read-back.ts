@@ -52,7 +52,7 @@ export function toReadBackFilter(posted: V3Record): string {
   return printFilter(isOfMark(posted.Attendee.ExternalID, posted.Event.ExternalID))
 }
 
-// The reader accepts every row with a code. A default mark has no RecordedBy, and neither may a mark that the adapter wrote.
+// The reader accepts every row with a code, because a mark that the adapter wrote may lack RecordedBy, as a default mark does.
 const readRow = createRowReader({
   needsRecordedBy: false,
   unmarkedCodes: [],
@@ -80,7 +80,7 @@ export function readMarks(posted: V3Record, answer: unknown): readonly FlatReply
   return marks
 }
 
-/** Returns false if a mark has neither author nor time, as a default mark of the system. */
+/** Returns false if a mark has neither author nor time, like a default mark of the system. */
 function isMade({ RecordedBy, RecordedOn }: Partial<Record<'RecordedBy' | 'RecordedOn', unknown>>): boolean {
   const by = isObject(RecordedBy) ? RecordedBy['ExternalID'] : RecordedBy
   return (by ?? RecordedOn ?? null) !== null
@@ -96,9 +96,7 @@ interface MarkFacts {
    * without author and time, possibly a default mark of the system.
    */
   readonly identity: 'confirmed' | 'perhaps' | 'lost' | 'sameId' | 'default' | 'unknown'
-  /**
-   * The mark's time relative to the sending, within the clock difference. `exact`: as posted. `longBefore`: older in any zone.
-   */
+  /** The mark's time relative to the sending, within the clock difference. `exact`: as posted. `longBefore`: older in any time zone. */
   readonly time: 'exact' | 'longBefore' | 'older' | 'later' | 'unclear'
   readonly newer: ReadBackFacts['newer']
   readonly byV2: boolean
@@ -129,7 +127,7 @@ export const readBackRules: readonly Rule[] = [
   { content: ['same'], then: 'applied' },
   { newer: ['confirmed'], then: 'superseded' },
   { content: ['none'], then: 'absent' },
-  // The mark may belong to this record or to the older record.
+  // The mark may be that of this record or of an older confirmed record.
   {
     content: ['alike'],
     identity: ['perhaps'],
@@ -258,7 +256,7 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   if (profile.commentsOpaque) return 'alike'
   if (isHidden(row.Comment)) return 'alike'
   if (cutLength !== undefined && isCutComment(before, after, cutLength)) return sameMinutes ? 'same' : 'alike'
-  // The service may have trimmed blanks at the cut, so the observed length is a minimum.
+  // The service may have trimmed spaces at the cut, so the observed length is a minimum.
   const least = cutLength === undefined ? wholeLength : Math.max(wholeLength, cutLength + 1)
   return isCutComment(before, after, undefined, least) ? 'alike' : 'other'
 }

@@ -19,7 +19,7 @@ export function hasKey(segment: string): boolean {
 
 /**
  * Returns the guid of the key at the end of a decoded path, in lower case, or `undefined` if there is no key or the key is not a guid.
- * Accepts `Set(<guid>)` and `Set(ExternalID=<guid>)`, with blanks and apostrophes around the guid, as the legacy service does.
+ * Accepts `Set(<guid>)` and `Set(ExternalID=<guid>)`, with spaces and apostrophes around the guid, as the legacy service does.
  */
 export function readGuidKey(path: string): string | undefined {
   const segment = path.replace(/\/$/, '').split('/').at(-1) ?? ''
@@ -41,8 +41,8 @@ const STATUSES = 'EnrolmentStatuses'
 
 /**
  * Returns the V3 query of a V2 read of `LearnerRegistations` (service.md 1.1). Adds a missing `$` to options such as `expand=`, and expands
- * `EnrolmentStatuses` within `Enrolments`, as the V3 list does. Drops custom options. Throws `QueryError` (`ADP_QUERY`, 400) with the
- * position.
+ * `EnrolmentStatuses` within `Enrolments`, as the expand list of V3 does. Drops custom options. Throws `QueryError` (`ADP_QUERY`, 400) with
+ * the position.
  */
 export function toV3RegistrationQuery(rawQuery: string): string {
   const options = parseQuery(rawQuery)
@@ -52,7 +52,7 @@ export function toV3RegistrationQuery(rawQuery: string): string {
 
 const SET = /^learnerregistr?ations(?:\(|$)/i
 
-/** Returns the V3 path for a decoded V2 path of the registrations or of one of them, or `undefined` for a deeper path or another key. */
+/** Returns the V3 path for the decoded V2 path of all registrations or of one, or `undefined` for a deeper path or a key that is no guid. */
 export function toV3RegistrationPath(path: string): string | undefined {
   const set = path.replace(/\/$/, '').split('/').at(-1) ?? ''
   if (!SET.test(set)) return undefined

@@ -1,4 +1,4 @@
-/** Removes what a service may change in a comment: Unicode normal form, line ends, runs of blanks, and blanks at the ends. */
+/** Removes what a service may change in a comment: Unicode normal form, line ends, repeated white space, and white space at the ends. */
 function contentOf(comment: string): string {
   return comment.normalize('NFD').replaceAll(/\s+/g, ' ').trim()
 }
@@ -44,7 +44,7 @@ const rules: readonly ((ms: number) => number)[] = [
   (ms) => Math.round(ms / 60_000) * 60_000,
 ]
 
-/** Returns true if a service that rounds times by one of these rules may store `givenMs` as `storedMs`. */
+/** Returns true if a service that rounds times by one of `rules` may store `givenMs` as `storedMs`. */
 export function isStoredAs(givenMs: number, storedMs: number): boolean {
   return rules.some((store) => store(givenMs) === storedMs)
 }
