@@ -19,7 +19,7 @@ export interface ServiceSet {
   readonly name: string
   /** The name of the entity type, without namespace. */
   readonly entityType: string
-  /** The permission that a caller needs, misspelt as in service.md 1.1. A set that is missing there gets that of the most similar set. */
+  /** The permission that a caller needs, misspelt as in service.md 1.1. A set missing there gets the permission of the most similar set. */
   readonly securityDomain: string
   /** Other spellings of the name that paths may contain. */
   readonly aliases: readonly string[]

@@ -29,7 +29,7 @@ export interface Literal extends Positioned {
   readonly value: string
 }
 
-/** An enumeration literal with its type, such as `SIMS.GroupTypeEnum'YearGroup'`. Without the type, it is parsed as a string `Literal`. */
+/** An enumeration literal with its type, such as `SIMS.GroupTypeEnum'YearGroup'`. Without the type, the text is a string `Literal`. */
 export interface EnumLiteral extends Positioned {
   readonly kind: 'enum'
   /** The type name as written, with or without a namespace. */

@@ -52,7 +52,7 @@ export class Cursor {
     if (!this.eat(token)) this.fail(`Expected "${token}"`)
   }
 
-  /** Skips blanks and tabs (ABNF BWS). Returns true if there were any. */
+  /** Skips spaces and tabs (ABNF BWS). Returns true if it skipped any. */
   skipBlanks(): boolean {
     const start = this.position
     while (this.code === 0x20 || this.code === 0x09) this.position += 1
@@ -99,7 +99,7 @@ export class Cursor {
     return result
   }
 
-  /** Records a node whose tallest child has the height `below`. Throws `QueryError` if the tree becomes taller than `maxDepth`. */
+  /** Sets `height` for a node whose tallest child has the height `below`. Throws `QueryError` if the tree becomes taller than `maxDepth`. */
   grow(below: number, position: number): void {
     if (below >= maxDepth) this.#failDeep(position)
     this.height = below + 1

@@ -34,12 +34,12 @@ const isBlank = (code: number): boolean => code === 0x20 || code === 0x09
 
 const isLetter = (code: number): boolean => (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a
 
-/** Consumes the next operator and the blanks around it. Returns `undefined` if no operator with a precedence of at least `min` follows. */
+/** Consumes the next operator and the spaces around it. Returns `undefined` if no operator with a precedence of at least `min` follows. */
 function eatOperator(cursor: Cursor, min: number): InfixOperator | undefined {
   const { text, position } = cursor
   let start = position
   while (isBlank(text.charCodeAt(start))) start += 1
-  // The ABNF requires blanks around operators, but generated filters omit a blank next to a parenthesis.
+  // The ABNF requires spaces around operators, but generated filters omit a space next to a parenthesis.
   if (start === position && text.charAt(start - 1) !== ')') return undefined
   let end = start
   while (isLetter(text.charCodeAt(end))) end += 1
@@ -191,7 +191,7 @@ function parseWord(cursor: Cursor): Expr {
   return parsePathFrom(cursor, parseExpressionAt, name, position)
 }
 
-/** Parses comma-separated items up to `close`, and records the height of the node that contains the items. */
+/** Parses comma-separated items up to `close`, and sets `cursor.height` for the node that contains the items. */
 function parseItems<T>(cursor: Cursor, close: string, position: number, item: () => T): T[] {
   const items: T[] = []
   let height = 0

@@ -44,7 +44,7 @@ function parseList<T>(cursor: Cursor, item: () => T): T[] {
   do {
     cursor.skipBlanks()
     items.push(item())
-    // Blanks around a comma are accepted, although the ABNF has none, because the expand lists of service.md 1.1 have blanks.
+    // Spaces around a comma are accepted, although the ABNF has none, because the expand lists of service.md 1.1 have spaces.
     const { position } = cursor
     cursor.skipBlanks()
     if (!cursor.sees(',')) cursor.position = position

@@ -51,7 +51,7 @@ export function parseKey(text: string): readonly KeyPart[] {
 
 /**
  * Parses a raw query string without its `?`. Options are separated before they are decoded, so an encoded `&` or `=` is part of a value.
- * `+` stands for a blank, as in form encoding and ASP.NET. System options are recognised in any case, with or without `$` (OData 4.01). A
+ * `+` stands for a space, as in form encoding and ASP.NET. System options are recognised in any case, with or without `$` (OData 4.01). A
  * system option that occurs twice in any spelling is an error, and so is an unknown name with `$`. `@name=…` is a parameter alias. Every
  * other name is ignored.
  *

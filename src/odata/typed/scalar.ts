@@ -43,7 +43,7 @@ export interface Instant {
 export type Scalar = null | boolean | number | string | Instant
 
 const minuteMs = 60_000
-/** Number of 100 ns steps in a millisecond. Services on .NET store times in such steps. */
+/** Number of 100 ns steps in a millisecond. Services on .NET store times in steps of 100 ns. */
 export const TICKS_OF_MS = 10_000
 
 const datePattern = /^(-?\d{4,})-(\d\d)-(\d\d)$/
@@ -122,7 +122,7 @@ export function parseNumber(text: string): number | undefined {
   return Number.isNaN(value) ? undefined : value
 }
 
-/** Returns the number of an enumeration value such as `YearGroup` or `2`, or `undefined` if the type has no such member. */
+/** Returns the number of a member such as `YearGroup`, or a number such as `2` unchanged. Returns `undefined` for any other text. */
 export function parseEnum(member: string, valueByMember: ReadonlyMap<string, number>): number | undefined {
   return valueByMember.get(member) ?? (/^[+-]?\d+$/.test(member) ? Number(member) : undefined)
 }
