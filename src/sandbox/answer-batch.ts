@@ -314,7 +314,7 @@ async function runOperations(
       operation === failure.operation ? failure : { operation, reply: dependencyFailed },
     )
   }
-  // An operation outside a group is run alone.
+  // An operation outside a group runs alone.
   for (const [key, run] of Map.groupBy(operations, ({ group }, at) => group ?? at)) {
     await wait?.()
     const done = typeof key === 'string' ? runGroup(run) : run.map(runOne)

@@ -174,7 +174,7 @@ function unmarkedRow(school: School, learner: Pupil, session: Session): Row {
   }
 }
 
-/** Returns the row with an id in lower case, or `undefined` if the interface shows no row with this id. */
+/** Returns the row with this id, or `undefined` if the interface shows no such row. The id must be in lower case. */
 export function rowById(
   school: School,
   externalId: string,

@@ -11,7 +11,7 @@ export interface ServiceRequest {
   /** Returns the value of a header field. `name` is in lower case. */
   readonly header: (name: string) => string | undefined
   readonly body: Buffer
-  /** The scheme and authority that the client used. Links in replies begin with it. */
+  /** The scheme and authority that the client used, with which links in replies begin. */
   readonly origin: string
   readonly principal: Principal
   /** The number of the last effect that a stale read sees. `undefined` if reads see all writes. */

@@ -225,7 +225,7 @@ export const samples: Readonly<Record<string, Sample>> = {
   NameOnPassport: ({ pupil }) => fullName(pupil),
   GenderCategory: ({ pupil }) => pupil.gender,
   DateOfBirth: (subject) => dateOf(personOf(subject).birthDay),
-  // Learners who start next September have already applied.
+  // The date is in the past even for learners who start next September.
   DateOfApplication: ({ pupil, yearStart }) =>
     dateOf(Math.min(pupil.admissionDay, yearStart) - 60 - (pupil.number % 200)),
   AgeMonths: ({ pupil, day }) => monthsBetween(pupil.birthDay, day),

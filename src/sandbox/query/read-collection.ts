@@ -115,10 +115,10 @@ function readOffset(token: string | undefined): number {
   return Number(token)
 }
 
-/** The size of a page in rows. `rest` is the number of rows that `$top` leaves for later pages. */
+/** The size of a page in rows. */
 interface PageSize {
   readonly size: number
-  /** The number of rows for later pages, or `undefined` if the query has no `$top`. */
+  /** The number of rows that `$top` leaves for later pages, or `undefined` if the query has no `$top`. */
   readonly rest: number | undefined
 }
 

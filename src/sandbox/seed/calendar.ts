@@ -144,7 +144,7 @@ export function createCalendar(ids: Identities, now: number, firstYear: number) 
     sessions,
     /** Returns the session with a number, or `undefined` outside the calendar. */
     byNumber: (number: number): Session | undefined => sessions[number - base],
-    /** Finds the session with a guid in lower case. */
+    /** Returns the session with this guid, or `undefined` if there is none. The guid must be in lower case. */
     byId: (externalId: string): Session | undefined => byGuid.get(externalId),
     /** Lists the sessions on school days among the `days` days from `firstDay` on. */
     schoolSessions: (firstDay: number, days: number): Session[] =>

@@ -124,7 +124,7 @@ export function createCodeTable(ids: Identities) {
   return {
     codes,
     byNumber: (number: number): AttendanceCode | undefined => codes[number - 1],
-    /** Finds the code with a guid in lower case. */
+    /** Returns the code with this guid, or `undefined` if there is none. The guid must be in lower case. */
     byId: (externalId: string): AttendanceCode | undefined => byGuid.get(externalId),
     /** Returns the code of a session without a mark on a day of this kind. */
     forUnmarked: (kind: DayKind): AttendanceCode => unmarked[kind],

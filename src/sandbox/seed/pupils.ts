@@ -124,7 +124,7 @@ export function createRoster(seed: number, ids: Identities, scale: Scale, today:
   return {
     entries: entries as readonly Pupil[],
     byNumber: (number: number): Pupil | undefined => entries[number - 1],
-    /** Finds the learner with a guid in lower case. */
+    /** Returns the learner with this guid, or `undefined` if there is none. The guid must be in lower case. */
     byId: (externalId: string): Pupil | undefined => byGuid.get(externalId),
     /** The calendar year in which the school year of `today` began. */
     year,

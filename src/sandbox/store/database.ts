@@ -36,7 +36,7 @@ CREATE INDEX effect_written_at ON effect (written_at);
 CREATE TABLE patch (learner INTEGER PRIMARY KEY, body TEXT NOT NULL);
 `
 
-/** Increment the version with each change of the seeded content, so that old files are refused. Changes of the tables are detected. */
+/** The version of the seeded content. Increment it with each change, so that old files are refused. Changes of the tables are detected. */
 const SEED_VERSION = '4'
 
 /** An open database. `fresh` is true if the tables were just created and are still empty. */
@@ -45,7 +45,7 @@ interface OpenDatabase {
   readonly fresh: boolean
 }
 
-/** Opens a file, or creates its tables. Throws `ADP_USAGE` if it cannot be opened, has another seed or is only partly seeded. */
+/** Opens a file, or creates its tables. Throws `ADP_USAGE` if the file cannot be opened, or has another or an incomplete seed. */
 export function openDatabase(location: string, content: string): OpenDatabase {
   const { database, tables } = openFile(location)
   if (tables?.['n'] === 0) {

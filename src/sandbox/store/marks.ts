@@ -178,7 +178,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
 
   return {
     write,
-    /** Finds the mark with an id in lower case. */
+    /** Returns the mark with this id, or `undefined` if there is none. The id must be in lower case. */
     byId,
     /** Returns the marks of a learner from session `first` to session `last` (inclusive), in order of time. */
     range: (learner: number, first: number, last: number): Mark[] =>
