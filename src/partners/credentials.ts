@@ -31,7 +31,7 @@ const MAX_OWNERS = 4_096
 const PER_OWNER = 4
 const MAX_BATCHES = 10_000
 const MAX_OPAQUE = 4_096
-/** Maximum number of accepted credentials. The oldest are evicted, and their clients count as newcomers until they are accepted again. */
+/** Maximum number of accepted credentials. The least recently used are evicted; their clients have no own share until accepted again. */
 const MAX_ACCEPTED = 10_000
 
 interface Accepted {
@@ -62,13 +62,13 @@ export function createAcceptedCredentials(listener: VerdictListener = noListener
       owners.set(owner, [{ hash, credentials: client }, ...without(owner, hash)].slice(0, PER_OWNER))
   }
   return {
-    /** Records that V3 accepted these credentials (2xx). */
+    /** Stores the credentials that V3 accepted (2xx). */
     accept: (client: JudgedClient): void => {
       known.set(acceptedKey(client), true)
       store(client)
       listener.accepted(client.partner.id)
     },
-    /** Records that V2 accepted these credentials (2xx). Their requests use their owner's share, but cannot finish records on V3 yet. */
+    /** Marks credentials that V2 accepted (2xx). Their requests use their owner's share, but recovery does not use them for V3 yet. */
     acceptByV2: (client: JudgedClient): void => {
       known.set(acceptedKey(client), true)
     },
@@ -107,7 +107,7 @@ export function createAcceptedCredentials(listener: VerdictListener = noListener
   }
 }
 
-/** Returns the key under which V3's verdict is stored. If the adapter uses its own tokens, V3 does not see the client's credentials. */
+/** Returns the name of a client in `known`. If the adapter uses its own tokens, V3 does not see the client's credentials. */
 function acceptedKey({ partner, owner, identity }: JudgedClient): string {
   return partner.tokens === undefined ? identity.credentialsHash : owner
 }

@@ -12,8 +12,8 @@ export interface CallBudget {
    */
   take(): Promise<number>
   /**
-   * Waits `ms` before the next call, because the service asked for a pause. With `wholeKey` (after a 429), pauses all calls with the
-   * subscription key. Returns false at once if the wait would end after the deadline. The key is then paused for the time of one budget.
+   * Waits `ms` before the next call, because the service asked for a pause. With `wholeKey` (after a 429), also pauses all calls with the
+   * subscription key, for at most `budgetMs`. Returns false at once if the wait would end after the deadline or the client has gone.
    */
   pause(ms: number, wholeKey: boolean): Promise<boolean>
   leftMs(): number
@@ -99,8 +99,8 @@ const RECONNECT_MS: readonly number[] = [250, 1_000]
 
 /**
  * Returns the wait in milliseconds before a call that changed nothing is repeated, or `undefined` if another attempt would not help. Calls
- * are repeated only for the reasons `notConnected`, `throttled` (429) and `unavailable` (503, 408). `attempt` counts from 0. After a 429 or
- * 503, the first wait is the time that the service names, and later waits double.
+ * are repeated only for the reasons `notConnected`, `throttled` (429) and `unavailable` (503, 408). `attempt` counts from 0. After a 429,
+ * 503 or 408, the first wait is the time that the service names, or 2 s. Later waits double, and are no shorter than the named time.
  */
 export function retryWaitMs(
   { reason, retryAfterMs: askedMs }: { readonly reason: string; readonly retryAfterMs: number | undefined },

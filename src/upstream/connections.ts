@@ -79,7 +79,7 @@ export interface ConnectionWait {
   readonly signal?: (() => AbortSignal) | undefined
 }
 
-/** The connections to one upstream. Clients share them fairly, and each carries one request at a time. */
+/** The connections to one upstream. Clients share the connections fairly. Each connection carries one request at a time. */
 export interface Connections {
   /** Sends a request over a free connection, or otherwise over the next free connection that the queue assigns to its client. */
   dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, wait?: ConnectionWait): void
@@ -163,7 +163,7 @@ export function createConnections(origin: string, options: ConnectionsOptions): 
     // The quota has admitted the request, so a connection is free, or another connection may be opened.
     const connection = free.pop() ?? addConnection()
     user.wasReset = connection.wasReset
-    // undici accepts no other request on a connection while it handles a failure there.
+    // While undici handles a failure, it accepts no request on the connection, so the connection is released only afterwards.
     user.onDone = (replied) =>
       replied ? release(holder, connection) : queueMicrotask(() => release(holder, connection))
     connection.client.dispatch(request, user)

@@ -31,7 +31,7 @@ export interface Quota {
   resize(capacity: number): void
 }
 
-/** The maximum ratio of a holding to the free amount. One holder alone gets eight ninths, two holders get eight seventeenths each. */
+/** The maximum ratio of a holder's part to the free part. One holder alone gets eight ninths, two holders get eight seventeenths each. */
 const TIMES_FREE = 8
 /** The fraction of the capacity that all newcomers together may hold. */
 const NEWCOMERS_FRACTION = 1 / 4
@@ -41,7 +41,7 @@ const SMALLEST_DIVIDED = 4
 /**
  * Creates a quota that keeps a reserve for the next holder. The limit of a holder is a multiple of the free amount, like the dynamic
  * thresholds by which switches divide their packet memory. A single holder may use nearly all of the capacity. Each further holder lowers
- * the limit of the others. The last unit goes to a holder that has none (decision 008).
+ * the limit of the other holders. The last unit goes only to a holder that has no unit yet (decision 008).
  */
 export function createQuota(initialCapacity: number): Quota {
   let capacity = initialCapacity

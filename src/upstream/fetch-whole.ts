@@ -21,7 +21,7 @@ interface FetchedReply {
   readonly body: Buffer | undefined
 }
 
-/** Sends a request and reads the whole reply, or rejects if it is late. Other code may replace undici's global dispatcher. */
+/** Sends a request and reads the whole reply, or rejects if it is late. Avoids undici's global dispatcher, which other code may replace. */
 async function fetchWhole(
   dispatcher: Dispatcher,
   url: URL,

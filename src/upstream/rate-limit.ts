@@ -18,7 +18,7 @@ export type Admission =
 type OnAdmission = (priority: CallPriority, admission: Admission) => void
 
 interface RateLimitOptions {
-  /** The maximum number of calls in any second. With a fraction below 1, one call takes more than a second. */
+  /** The maximum number of calls in any second. A rate below 1 means one call in more than a second. */
   readonly callsPerSecond: number
   readonly clock: Clock
   /** Maximum number of waiting calls, which owners share. Further calls are refused. Default: 1,000. */
@@ -170,7 +170,7 @@ export interface RateLimits {
   waiting(priority: CallPriority): number
 }
 
-/** The number of keys above which limits of idle keys are removed, because clients may send any key. */
+/** The number of keys above which the rate limits of idle keys are evicted, because clients may send any key. */
 const MAX_KEYS = 1_000
 
 /** Creates the rate limits. Keys are stored as hashes. `slotsOf` returns the slots that all instances share, by the hash of the key. */
@@ -270,7 +270,7 @@ function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
 export interface RateSlots {
   /** Returns the monotonic time since which no other instance has been alive, or `undefined` while another instance may be alive. */
   aloneSinceMs(): number | undefined
-  /** Reserves slots among all instances. Resolves with the time until each, or `undefined` if the store is not reached. Never rejects. */
+  /** Reserves slots among all instances. Resolves with the time until each slot, or `undefined` if the store fails. Never rejects. */
   reserve(limit: CallLimit, calls: number): Promise<readonly number[] | undefined>
   pauseFor(ms: number): void
   /** Returns the milliseconds since the last pause of all instances ended, in the form of `RateLimit.sincePauseMs`. */
@@ -279,7 +279,7 @@ export interface RateSlots {
 
 /** An instance reserves the slots of a window in this many parts, so that it needs few queries and no instance waits long for another. */
 const PARTS = 4
-/** The time by which the window of all instances is longer still, because the age of a slow reply of the store is not known. */
+/** The additional milliseconds of a shared window, because it is not known how long ago the store computed a slow reply. */
 const ANSWER_MS = 100
 
 interface Reserved {
@@ -304,7 +304,7 @@ function createReservedSlots(
   let limit = withSlack(own)
   let reserved: Reserved[] = []
   let isReserving = false
-  /** The start of the period without other instances for which the last reservation was made, so that own tokens may be used. */
+  /** The `aloneSinceMs` of a reservation that was made after a whole window alone. While it stays the same, own tokens may be used. */
   let ownSinceMs: number | undefined
   const reserve = (slots: RateSlots, wanted: number): void => {
     if (isReserving) return

@@ -1,7 +1,7 @@
 /** The header fields of a reply as an HTTP client returns them: name, value, name, value. Any other form counts as an empty list. */
 type RawFields = readonly (string | Buffer)[] | object | null | undefined
 
-/** Reads the header fields of a reply (RFC 9110 5.3). For a repeated field undici returns a list, although its types promise a string. */
+/** Reads the raw header fields of a reply (RFC 9110 5.3). Parsed fields of undici may be lists, although its types promise strings. */
 export class ReplyFields {
   private readonly raw: readonly (string | Buffer)[]
 

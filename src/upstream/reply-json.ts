@@ -1,6 +1,4 @@
-/**
- * Maximum number of nested levels. Replies have about a tenth of them. Code that walks through a value may use the stack for each level.
- */
+/** Maximum number of nested levels. Replies have about a tenth as many. Code that walks through a value may use the stack for each level. */
 const MAX_NESTING = 128
 
 /** The `maxNodes` of the reply to one record, which has about thirty brackets and commas. */
@@ -15,7 +13,7 @@ const SHORT_LENGTH = 65_536
 
 /**
  * Parses JSON, after a byte order mark if there is one (RFC 8259 8.1). Returns `undefined` if the text is not JSON or is nested deeper than
- * 128 levels. Also returns `undefined` for a long text with more than `maxNodes` nodes, which are its brackets and commas outside strings.
+ * 128 levels. Also returns `undefined` for a long text with more than `maxNodes` nodes: opening brackets and commas outside strings.
  */
 export function parseJson(text: string, maxNodes = Number.POSITIVE_INFINITY): unknown {
   const isLong = text.length > SHORT_LENGTH && Number.isFinite(maxNodes)

@@ -63,7 +63,7 @@ export function createConnectionTo(url: URL, connectMs: number, route?: Upstream
   const connect = createConnector(connectMs, route)
   return (_target, done) => {
     connect({ protocol, host, hostname, port }, (...[error, socket]) => {
-      // Node.js ignores the socket beside an error.
+      // The types require a socket, which Node.js ignores beside an error.
       done(error, socket ?? new Socket())
     })
     return undefined
