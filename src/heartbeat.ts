@@ -9,7 +9,7 @@ export interface Duty {
   readonly firstMs?: number
   /** True if the work takes a last turn when the instance stops. */
   readonly atStop?: boolean
-  /** Takes a turn. The next turn takes place even if this turn rejects. The first rejection in a row is reported. */
+  /** Does the work of one turn. If it rejects, the next turn still takes place. Only the first of successive rejections is reported. */
   readonly act: () => Promise<unknown>
 }
 

@@ -22,7 +22,7 @@ export interface BodyOptions {
   readonly slices?: Slices | undefined
 }
 
-/** Batches of real records compress to a thirtieth at best, a batch of one repeated record to a hundredth, and zeros to a thousandth. */
+/** The maximum ratio. Real records compress to a thirtieth at best, one repeated record to a hundredth, and zeros to a thousandth. */
 const MAX_INFLATION = 200
 /** Size in bytes up to which the ratio is not checked, because a small body costs little. */
 const FREE_BYTES = 1_048_576

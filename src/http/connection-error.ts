@@ -45,7 +45,7 @@ const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> 
   ],
 }
 
-/** What a server says about client certificates, and the remedy. */
+/** The reasons of servers that concern client certificates, and the remedies. */
 export const clientCertificate = {
   required: ['the server requires a client certificate', 'Set cert and key in upstreams.*.tls.'],
   refused: [

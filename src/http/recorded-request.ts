@@ -7,7 +7,7 @@ import { MAX_HEADER_BYTES } from './server.ts'
 
 /**
  * Parses the bytes of a recorded request, with the parser of Node.js and the limit of the listener, but without a connection. Calls `read`
- * with the request, whose body is not read yet, and returns the result of `read`. If more bytes follow the request, calls `onMore` before,
+ * with the request, whose body is not read yet, and returns the result of `read`. If more bytes follow the request, first calls `onMore`,
  * with true if these bytes begin another request. Throws `ADP_HEADER` for a request that the listener would refuse before the adapter sees
  * it.
  */
@@ -20,7 +20,7 @@ export function readRecordedRequest<Result>(
     const refuse = (cause?: NodeJS.ErrnoException): void => {
       reject(new AdapterError('ADP_HEADER', unreadableAnswer(cause)[1], cause === undefined ? {} : { cause }))
     }
-    // A missing `Host` header is allowed in this place, because `checkHost` refuses the request later.
+    // A missing `Host` header is allowed here, because `checkHost` refuses the request later.
     const options = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false }
     let request: IncomingMessage | undefined
     const server = createServer(options, (incoming) => {
@@ -44,7 +44,7 @@ export function readRecordedRequest<Result>(
       if (request === undefined) refuse()
     })
     server.emit('connection', connection)
-    // The connection ends only after the parser has read all bytes, because the body of a complete request would be discarded.
+    // The end is sent only if the request is incomplete after all bytes, because it would discard the body of a complete request.
     connection.once('data', () => {
       if (request?.complete !== true) connection.push(null)
     })

@@ -92,7 +92,7 @@ export function createOrderedServer(
   const refuse = (socket: Duplex, answered: Unreadable, headers?: readonly string[]): void => {
     const [status, message, remedy] = answered
     const connection = connectionOf(socket)
-    // The parser reports an error again for each further chunk.
+    // The parser reports an error again for each further chunk. Only the first report is answered.
     if (connection.isFaulty || !socket.writable) return
     connection.isFaulty = connection.isClosing = true
     dropInput(socket)
@@ -130,24 +130,24 @@ export function createOrderedServer(
   server.on('secureConnection', (socket: Socket) => {
     const raw = rawSocketOf(socket)
     if (raw !== undefined) idle.delete(raw)
-    // As with plain HTTP, a client that closes its sending side still gets the reply. During the handshake, it would only keep a place.
+    // As with plain HTTP, a client that closes its sending side still gets the reply. In the handshake, such a client is not waited for.
     socket.allowHalfOpen = true
     idle.add(socket)
     socket.once('close', () => idle.delete(socket))
   })
-  // By default, the server would report a failed handshake as `clientError`, which is answered.
+  // By default, the server would report a failed handshake as `clientError`, and the next listener would answer it.
   server
     .removeAllListeners('tlsClientError')
     .on('tlsClientError', ({ code = '' }: NodeJS.ErrnoException, socket: Socket) => {
       socket.destroy()
-      // Probes of load balancers close their connections without a handshake.
+      // Probes of load balancers close their connections without a handshake, which is no failure.
       if (code !== 'ECONNRESET') onHandshakeFailure?.({ reason: handshakeReasons[code] ?? 'other', code })
     })
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     if (error.code !== 'ECONNRESET') refuse(socket, unreadableAnswer(error))
   })
   server.on('connect', (_request, socket) => {
-    // After CONNECT, Node.js no longer handles the connection. This listener must write the waiting replies.
+    // After CONNECT, Node.js no longer handles the connection, so this listener must write the waiting replies.
     socket.on('error', () => undefined)
     socket.on('drain', () => firstOwed(connectionOf(socket).replies)?.emit('drain'))
     refuse(socket, NO_TUNNEL, ['Allow: GET, HEAD, OPTIONS'])
@@ -187,7 +187,7 @@ function isMisframed({ httpVersion, headers }: IncomingMessage): boolean {
   return httpVersion === '1.0' && headers['transfer-encoding'] !== undefined
 }
 
-/** Emits `close` for waiting replies, so that they release their resources. Node.js emits none before 24.21 or after CONNECT. */
+/** Emits `close` for waiting replies, so that they release resources. Node.js does not emit `close` before 24.21 or after CONNECT. */
 function closeForgotten(replies: ReadonlySet<ServerResponse>): void {
   for (const reply of replies) if (!reply.closed) reply.emit('close')
 }

@@ -20,7 +20,7 @@ const VISIBLE_ASCII = /^[\x21-\x7e]*$/
 const ENCODED_DELIMITER = /%(?:2f|5c|3f|23)/i
 /**
  * Parts of a decoded path that servers treat in different ways: a second layer of escapes, backslashes, parameters of a segment (which
- * Tomcat removes), empty segments (which nginx merges), and blanks around a segment or dots at its end (which Windows removes). A dot
+ * Tomcat removes), empty segments (which nginx merges), and white space around a segment or dots at its end (which Windows removes). A dot
  * segment also ends in a dot.
  */
 const AMBIGUOUS = /[%\\;]|\/\/|\/\s|[\s.](?:\/|$)/u

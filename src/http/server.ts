@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { AdapterError } from '../errors.ts'
 
-/** The maximum size of a request head in bytes. Next links (64 KiB) and filters over a class exceed the default of Node.js (16 KiB). */
+/** The maximum size of a request head in bytes. Next links, and filters over a school class, exceed the default of Node.js (16 KiB). */
 export const MAX_HEADER_BYTES = 131_072
 
 /** The error codes for a host on which this machine cannot listen on any port, such as an address of another machine or an unknown name. */

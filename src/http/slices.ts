@@ -17,7 +17,7 @@ export interface Slicing {
   readonly later: (act: () => void) => void
 }
 
-/** Creates the queue of slices. Each turn of the event loop runs one slice, so that many large requests delay others only slightly. */
+/** Creates the queue of slices. Each turn of the event loop runs one slice, so that large requests delay other requests only slightly. */
 export function createSlicing(): Slicing {
   const line: (() => void)[] = []
   const turn = (): void => {
