@@ -41,7 +41,7 @@ export interface ConfigChanges {
 /** The sections that a reload does not apply, except for the keys that `appliedKeys` matches. */
 const restartSections = ['listen', 'upstreams', 'journal', 'rollout', 'console', 'passThrough'] as const
 
-/** Matches keys of these sections that a reload applies. A listener can replace its certificate, but cannot begin or end to use TLS. */
+/** Matches keys of `restartSections` that a reload applies. A listener can replace its certificate, but cannot begin or end to use TLS. */
 const appliedKeys = /^(?:rollout\.operators\b|(?:listen|console)\.tls\.)/
 
 /**
@@ -95,7 +95,7 @@ function raisedStages(
   })
 }
 
-/** Returns the error for a valid configuration that cannot replace the running one. */
+/** Returns the error for a valid configuration that cannot replace the running configuration. */
 export function refuseReload(
   faults: readonly { readonly target: string; readonly message: string }[],
 ): AdapterError {

@@ -101,7 +101,7 @@ function findLentCredentials({ match, clients, v3 }: Members, path: string): Err
   return [fault(`${path}.match`, message)]
 }
 
-/** The stages at which V2 serves requests, and the stages at which the journal records the writes that V2 serves. */
+/** The stages at which V2 serves requests, and the stages at which the journal stores the writes that V2 serves. */
 const servedByV2: readonly unknown[] = ['legacy', 'shadow', 'canary']
 const journaled: readonly unknown[] = ['shadow', 'canary']
 

@@ -30,8 +30,8 @@ interface LoadOptions {
 export type OnRead = (path: string, text: string | undefined) => void
 
 /**
- * Loads the configuration from a YAML file, and then applies the flags. Resolves secrets that the file gives as `{ env: NAME }` or `{
- * file: path }`. Throws `ADP_CONFIGURATION` with every fault of the file, including its line and column if they are known. Calls
+ * Loads the configuration from a YAML file, and then applies the flags. Resolves the secrets, which the file gives as `{ env: NAME }` or as
+ * `{ file: path }`. Throws `ADP_CONFIGURATION` with every fault of the file, including its line and column if they are known. Calls
  * `onRead` for each file that is read, including the files of secrets.
  */
 export async function loadConfig(

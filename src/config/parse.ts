@@ -57,7 +57,7 @@ export function checkValues<Schema extends z.ZodType>(
   )
 }
 
-/** Sorts faults by their position in the file; those without a position come first. */
+/** Sorts faults by their position in the file. Faults without a position come first. */
 function inOrder(faults: readonly FileFault[]): FileFault[] {
   return faults.toSorted(
     (one, other) => (one.line ?? 0) - (other.line ?? 0) || (one.column ?? 0) - (other.column ?? 0),

@@ -71,7 +71,7 @@ export const textOrSecret = z.union(
 export const keySecret = z
   .instanceof(Secret, { error: 'must be { env: NAME } or { file: path }, never the key itself' })
   .refine(
-    // An unread secret passes, because `resolveSecrets` has already reported its fault.
+    // A secret that was not read passes. If it is missing, `resolveSecrets` has already reported the fault.
     (own) => !own.isRead || decodeKey(own) !== undefined,
     'must be 32 bytes: 64 hexadecimal digits, or base64',
   )

@@ -24,8 +24,8 @@ export function printPartner(partner: PartnerConfig): string {
 }
 
 /**
- * Returns the text of a configuration with one more partner, or `undefined` if the text has no list of partners. Every other character stays.
- * The partner stands before the first partner with `match.any`, because that partner would get its requests.
+ * Returns the text of a configuration with one more partner, or `undefined` if the text has no list of partners. Every other character
+ * stays. The new partner stands before the first partner with `match.any`, which would otherwise get all requests.
  */
 export function addPartner(text: string, partner: object): string | undefined {
   const list: unknown = parseDocument(text).get('partners')
@@ -89,7 +89,7 @@ export function readYaml(text: string): YamlFile {
       merge: true,
     } as const
     const document = parseDocument(text, options)
-    // One fault replaces these errors, because their number and positions depend on how deep the parser's call stack can be.
+    // One fault replaces all errors, because their number and positions depend on how deep the parser's call stack can be.
     if (document.errors.some(({ code }) => code === 'RESOURCE_EXHAUSTION')) return unreadable(TOO_DEEP)
     let isReadable = document.errors.every(({ code }) => harmless.has(code))
     const faults: FileFault[] = document.errors.map(({ code, pos }) => ({
