@@ -19,9 +19,9 @@ export interface BatchAnswered extends Readonly<BatchTally> {
   readonly changesets: number
   /** False if the client got a single 200 without parts, because the ids of its batch differ (batch-wire 3). */
   readonly outcomesShown: boolean
-  /** The number of members of records that no translation rule used. */
+  /** The number of record members that no translation rule used. */
   readonly unmappedFields: number
-  /** The number of members of records that V2's parser accepts in another form, such as a number as text or a guid in braces. */
+  /** The number of values in a form that V2 accepts and V3 does not, such as a number as text or a guid in braces. */
   readonly convertedFields: number
   /** True if the batch repeats an earlier batch. Records that were applied before were not posted again. */
   readonly replayed: boolean
@@ -86,7 +86,7 @@ interface GuardFinding {
 export interface WritesFailing {
   readonly partner: string
   readonly batches: number
-  /** The number of records that were not applied in all of these batches. */
+  /** The number of records of these batches that were not applied. */
   readonly notApplied: number
   readonly unknown: number
   readonly reason?: string
@@ -116,7 +116,7 @@ const stages: readonly string[] = ['legacy', 'shadow', 'canary', 'v3', 'complete
  */
 export type Events = ReturnType<typeof createEvents>
 
-/** Creates the events. Without `instruments`, they count in a registry of their own. `onEvent` receives everything that is logged. */
+/** Creates the events. Without `instruments`, the events count in a new registry. `onEvent` receives everything that is logged. */
 export function createEvents(
   logger: Logger,
   instruments: Instruments = createInstruments(new Registry()),
@@ -170,7 +170,7 @@ export function createEvents(
     sum('unmapped_fields_total', 'Record fields that no translation rule covers.', 'unmappedFields'),
     sum(
       'converted_fields_total',
-      'Record fields that V2 accepts in another form, such as a number as text or a guid in braces.',
+      'Record fields in a form that JSON does not have but V2 accepts.',
       'convertedFields',
     ),
   ]
@@ -265,7 +265,7 @@ export function createEvents(
     consoleFailed: plain('warn', 'console data unavailable'),
 
     // The process
-    /** Periodic work failed. Further failures in a row are not reported. Its data may be lost. The next run takes place as usual. */
+    /** Periodic work failed. Further failures in a row are not reported. The data of this run may be lost. The next run takes place. */
     workFailed: event<{ readonly work: string; readonly code: string }>('error', 'periodic work failed', counter('work_failures_total', 'Number of times that periodic work began to fail.', { work: unlisted })), // prettier-ignore
     /** An unexpected error. The event has its class and stack, which contain no data, but not its message. */
     internalError: event<{ readonly errorName: string; readonly stack: readonly string[] }>('error', 'internal error', counter('internal_errors_total', 'Unexpected errors.', {})), // prettier-ignore

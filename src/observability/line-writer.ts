@@ -11,7 +11,7 @@ export interface LineWriter {
   readonly droppedLines: () => number
 }
 
-/** Lines are written after this many characters or after `FLUSH_MS`. One write for each batch took a fifteenth of the time of a batch. */
+/** Lines are written after this many characters or after `FLUSH_MS`. A write for each batch would take a fifteenth of its time. */
 const FLUSH_CHARS = 12_288
 const FLUSH_MS = 250
 /** Maximum number of characters in the queue while the descriptor accepts nothing, for example on a full disk. */

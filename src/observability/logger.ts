@@ -12,7 +12,7 @@ const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 /**
  * Creates the logger, which writes JSON lines to standard error, because standard output is for ready lines and results. All log lines come
- * from `events.ts`, except the count of dropped lines: the types of its fields are an allow-list, whereas redaction would find only known
+ * from `events.ts`, except the count of dropped lines, because the types of the events are an allow-list. Redaction would find only known
  * leaks. `worker` is the number of the process if several processes share the output. Throws `ADP_CONFIGURATION` for an unknown level.
  */
 export function createLogger(level: string, destination?: DestinationStream, worker?: number): Logger {

@@ -79,7 +79,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
       ),
     relayed: ({ kind, status, durationMs }: CallSeen<'read' | 'write'>): void =>
       relayed({ kind, status: statusClass(status) }, durationMs),
-    /** Records how long a call waited for the rate limit. `refused` is `undefined` if the call was sent. */
+    /** Adds the time that a call waited for the rate limit. `refused` is `undefined` if the call was sent. */
     queued: (wait: {
       readonly priority: (typeof priority)[number]
       readonly waitedMs: number
@@ -88,7 +88,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
       if (wait.refused === undefined) waits(wait, wait.waitedMs)
       else turnedAway({ priority: wait.priority, reason: wait.refused })
     },
-    /** Records the time from the loss of a reply to the read-back that showed the mark, in milliseconds. */
+    /** Adds the time in milliseconds from the loss of a reply to the read-back that showed the mark. */
     visible: (afterMs: number): void => visible({}, afterMs),
     shareRefused: counter('shares_refused_total', 'Requests that were refused a shared connection or shared memory.', { resource: ['pass_through', 'read', 'relay', 'bytes'], reason: ['share', 'wait', 'gone'] }), // prettier-ignore
     /** Counts a write that the guards judge. `outcome` is `good` or the kind of fault. */
@@ -179,7 +179,7 @@ function createCompareMetrics({ counter, timer }: Instruments) {
 
 export type ReloadMetrics = ReturnType<typeof createReloadMetrics>
 
-/** Creates the metrics of the configuration, which was loaded at `nowMs()`. Only one process of an adapter has them. */
+/** Creates the metrics of the configuration, which was loaded at `nowMs()`. Only one process of an adapter has these metrics. */
 export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () => number) {
   const results = counter('config_reloads_total', 'Reloads of the configuration by result.', { result: ['reloaded', 'refused'] }) // prettier-ignore
   let [revision, loadedMs, needsRestart] = [1, nowMs(), 0]
@@ -191,7 +191,7 @@ export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () =
     () => needsRestart,
   )
   return {
-    /** Records that a new configuration is in use, in which `pending` changed keys need a restart. Returns the new revision. */
+    /** Counts a reload, after which `pending` changed keys need a restart. Returns the new revision. */
     reloaded: (pending: number): number => {
       results({ result: 'reloaded' })
       revision += 1
