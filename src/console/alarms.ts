@@ -21,7 +21,7 @@ export interface Alarm {
 export interface Checked {
   /** The active alarms, the worst first. */
   readonly alarms: readonly Alarm[]
-  /** What could not be checked, as ends of the sentence `Not checked: …`. */
+  /** The conditions that could not be checked, each as the end of a sentence `Not checked: …`. */
   readonly unchecked: readonly string[]
 }
 
@@ -33,7 +33,7 @@ interface Evidence {
   readonly partners: readonly AlarmingPartner[] | undefined
   /** The newest entries of the audit trail, which have the time of a proposal. */
   readonly entries: readonly EntryDocument[]
-  /** `undefined` if the instances run in other processes. Their leases then show whether they reach the journal. */
+  /** `undefined` if the instances run in other processes. The leases then show which instances reach the journal. */
   readonly health: InstanceHealth | undefined
 }
 
@@ -97,7 +97,7 @@ export function checkAlarms({ nowMs, found, partners, entries, health }: Evidenc
     const to = link?.(encodeURIComponent(partner ?? ''))
     alarms.push({ ...{ kind, tone, text, partner, sinceMs: undefined, remedy, link: to }, ...more })
   }
-  // If the adapter in this process reaches the journal, only the pages cannot be checked.
+  // If the adapter in this process reaches the journal, a failed query of the console is no alarm.
   if (health?.journal === 'unavailable' || (found === undefined && health === undefined))
     add('journalUnavailable', 'The journal is unavailable. Writes get 503, and nothing is posted.')
   if (health?.journal === 'damaged')

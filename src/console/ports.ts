@@ -36,7 +36,7 @@ export interface ComparisonDesk {
   runs(): Promise<readonly ListedRun[]>
   /** Reads a run. Rejects with `ADP_USAGE` if there is no such run or its file is not a run document. */
   run(id: string): Promise<RunDocument>
-  /** Returns the live results of one partner, or of all sorted by name. Each result is for the latest compared stage and share. */
+  /** Returns the live results of one partner, or of all partners by name. Each result is for the latest compared stage and share. */
   live(partner?: string): Promise<readonly LiveResult[]>
 }
 
@@ -116,13 +116,13 @@ export interface PartnerFacts {
   readonly canary: Omit<StageSetting, 'stage'>
   /** The setting after the step that the advice is about, or `undefined` at the last stage. */
   readonly next: Pick<StageSetting, 'stage' | 'percent'> | undefined
-  /** The conditions of this step. */
+  /** The conditions of the step that the advice is about. */
   readonly conditions: readonly StepCondition[]
-  /** What the guards have counted at this stage and share, or `undefined` at a stage without guards. */
+  /** The counts of the guards at this stage and share, as text, or `undefined` at a stage without guards. */
   readonly guard: string | undefined
   /** The alarm of the guards at this stage and share, or `undefined` if the guards raise no alarm. */
   readonly guardAlarm: string | undefined
-  /** How the audit trail of all stages is broken, as the end of a sentence, or `undefined` if the trail is whole. */
+  /** The fault of the audit trail of all stages, as the end of a sentence, or `undefined` if the trail is whole. */
   readonly trailFault: string | undefined
 }
 

@@ -114,7 +114,7 @@ function addHealth(app: Express, { data }: ConsolePorts): void {
   })
 }
 
-/** The headers of every response. With `no-referrer`, browsers would send the forms of these pages with the origin null. */
+/** The headers of every response. With the policy `no-referrer`, browsers would send forms with the origin null. */
 const HEADERS = {
   'Cache-Control': 'no-store',
   'Content-Security-Policy':
@@ -143,7 +143,7 @@ function createGate(settings: ConsoleOptions['settings']) {
 
 /**
  * Checks the headers by which browsers report the sender of a form. Every browser sends at least one of them with a POST, and no page can
- * change them. The check also protects the login. Programs send neither header.
+ * change them. The check also protects the login. Programs, which send neither header, pass.
  */
 function expectSameSite({ headers }: Request, host: string): void {
   const site = headers['sec-fetch-site']
@@ -221,7 +221,7 @@ const NO_TOKEN =
   'The request has no valid login. Nothing was done. Sign in, or send the token of an operator: Authorization: Bearer <token>.'
 
 function addPages(app: Express, access: ReturnType<typeof createAccess>, ports: ConsolePorts): void {
-  /** The last result of each person, which the next page shows. */
+  /** The result of the last action of each person, which the next page shows. */
   const results = new Map<string, Done>()
   const visitOf = async (request: Request): Promise<Visit> => {
     const signedIn = access.whoIs(request)
@@ -324,6 +324,6 @@ function toKnownError(error: unknown): AdapterError {
 
 const FAULT = 'The request failed because of a fault in the console. Find the cause in the log.'
 
-/** Returns the status of an error. A person who filled in a form wrongly did not cause a failure of the server. */
+/** Returns the status of an error: 400 for the class `configuration`, because the person filled in a form wrongly. */
 const statusOf = ({ code, status }: AdapterError): number =>
   errorRules[code].class === 'configuration' ? 400 : status

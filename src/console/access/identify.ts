@@ -57,7 +57,7 @@ export function createHostCheck({ host, hosts }: Pick<ConsoleConfig, 'host' | 'h
   }
 }
 
-/** The number of failed attempts that one address may make at once. After each `EACH_MS`, one of them no longer counts. */
+/** The number of failed attempts that one address may make at once. After each `EACH_MS`, one attempt no longer counts. */
 const BURST = 10
 const EACH_MS = 6_000
 const MAX_ADDRESSES = 10_000

@@ -5,7 +5,7 @@ import { findOperator, toActor, toSystemActor } from '../../rollout/operators.ts
 
 export interface SignedIn {
   readonly actor: Actor
-  /** The key of the session, or the name of the person if each request carries a token or the name from a proxy. */
+  /** The hash of the cookie, or the name of the person if each request carries a token or the name from a proxy. */
   readonly id: string
 }
 
@@ -59,7 +59,7 @@ export function createSessions(
       const operator = findOperator(operators(), token)
       return operator && open(operator.name, operator.tokenSha256)
     },
-    /** Returns a token that signs in the user of the operating system once, or `undefined` if the configuration names operators, who have tokens. */
+    /** Returns a token that signs in the user of the operating system once, or `undefined` if the configuration names operators. */
     createLink: (): string | undefined => {
       if (operators().length > 0) return undefined
       const token = newToken()

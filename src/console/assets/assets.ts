@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import type { Express } from 'express'
 
 /**
- * The JavaScript module of the pages. It draws charts from the figures in the page, and requests the page again every five seconds to
+ * The JavaScript module of the pages. The module draws charts from the figures in the page, and requests the page every five seconds to
  * replace the sections that have changed. Pages are complete without the module.
  */
 const script = `

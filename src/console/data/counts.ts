@@ -5,7 +5,7 @@ import type { Range } from './port.ts'
 
 export interface Counted {
   readonly atMs: number
-  /** The name of the count, which consists of words separated by blanks. The last word may be any text without blanks. */
+  /** The name of the count, which consists of words separated by spaces. The last word may be any text without spaces. */
   readonly name: string
   readonly count: number
 }

@@ -15,7 +15,7 @@ const names = stored.map(({ metric }) => metric)
 
 /**
  * Creates a function that returns the growth of the counters of a process since the previous call. The count `reports` grows with every
- * call, so that a lack of calls differs from a lack of figures.
+ * call, so that an interval without calls differs from an interval without reports.
  */
 export function createFigureDeltas(metrics: Pick<Metrics, 'read'>) {
   let last = new Map<string, number>()

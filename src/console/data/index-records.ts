@@ -38,8 +38,8 @@ export interface IndexOptions {
 type SearchHash = (kind: HashedKind, id: string) => number
 
 /**
- * Creates the hash for searches. Its key derives from the secret of the journal.
- * Hashing a learner or an event throws `ADP_CONFIGURATION` if the key that sealed it is missing.
+ * Creates the hash for searches, whose key derives from the secret of the journal. Hashing a learner or an event throws `ADP_CONFIGURATION`
+ * if the key that encrypts this secret is missing.
  */
 export async function openSearchHash({ db }: ConsoleDatabase, { keys }: Unsealing): Promise<SearchHash> {
   const salt = await readSalt(db)
@@ -63,11 +63,11 @@ export async function openSearchHash({ db }: ConsoleDatabase, { keys }: Unsealin
 
 const toNumber = (hex: string): number => Number.parseInt(hex.slice(0, 13), 16)
 
-/** Maximum number of batches that one step indexes. */
+/** Maximum number of batches that one call of the function from `createRecordIndex` indexes. */
 const STEP = 50
-/** Maximum number of records that one step indexes. */
+/** Maximum number of records that one transaction stores. */
 const ROWS = 1_000
-/** Maximum number of new batches that one step adds to the index. */
+/** Maximum number of new batches that one call of `addBatches` adds. */
 const ADDED = 1_000
 /** The age in milliseconds at which an unsettled batch is indexed. The batch is indexed once more when its marks are known. */
 const SETTLED_BY_MS = 60_000
@@ -155,7 +155,7 @@ export const addBatches = ({ exclusively }: ConsoleDatabase): Promise<boolean> =
     return rows.length === ADDED
   })
 
-/** Creates a function that indexes the next batches by the ids in their requests. It resolves to true if more may be waiting. */
+/** Creates a function that indexes the next batches by the ids in their requests. The function resolves to true if more may wait. */
 export function createRecordIndex(
   { db, dialect, exclusively }: ConsoleDatabase,
   { how, readRequest, begin }: IndexOptions,

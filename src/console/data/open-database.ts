@@ -22,7 +22,7 @@ export interface ConsoleDatabase {
 /** One connection for background work, and one for the queries of pages. */
 const CONNECTIONS = 2
 const TIMEOUT_MS = 10_000
-/** The page cache in KiB. Entries of hash indexes are spread over all pages of an index, so it has to be large. */
+/** The page cache in KiB. Entries of hash indexes are spread over all pages of an index, so a small cache would miss. */
 const CACHE_KIB = 16_384
 
 /** The number of pages in the write-ahead log before a checkpoint. The same pages change repeatedly, so a rare checkpoint writes less. */

@@ -1,9 +1,14 @@
 import type { Balance, BatchSummary, RecordState, RecordSummary } from '../../journal/index.ts'
 
 /**
+<<<<<<< HEAD
  * The queries of the pages, and the two actions that change the journal: `retry` and `dismiss`. Every instance gives the same answers, since
  * the answers come from the shared store. The answers contain keyed hashes in place of the ids of learners, events and marks. Each member
  * rejects with `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be read.
+=======
+ * The queries and actions of the pages. Every instance gives the same answers, since the store is shared. The answers contain keyed hashes
+ * in place of the ids of learners, events and marks. Each query rejects with `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be read.
+>>>>>>> 7a3d88e5 (console: correct the limits of a step of the index, and name the data of the port)
  */
 export interface ConsoleData {
   overview(range: Range, scope: Scope): Promise<Overview>
@@ -96,7 +101,7 @@ export interface PartnerBalance extends Balance {
   readonly deadLetters: number
 }
 
-/** An instance that has a lease, or lost it without a clean end. */
+/** An instance that has a lease, or lost its lease without a clean end. */
 export interface Instance {
   readonly instance: number
   readonly host: string
@@ -124,7 +129,7 @@ export type UnreadableReason = 'onV2' | 'gone' | 'key' | 'damaged'
 
 export type HashedKind = 'learner' | 'event' | 'mark'
 
-/** The conditions of a search. A missing member does not restrict it. A learner and an event together find records that have both. */
+/** The conditions of a search. A missing member restricts nothing. A learner and an event together find records that have both. */
 export interface Search {
   readonly batch?: number | undefined
   /** The complete boundary of the batch as the client wrote it, such as `batch_36522ad7…`. */
@@ -221,8 +226,8 @@ export type StepKind =
 
 export interface WaitingFilter {
   /**
-   * `deadLetters` selects dead letters. `notApplied` selects records that their clients must send again. `parked` selects parked and
-   * unknown records that are due later.
+   * `deadLetters` selects dead letters. `notApplied` selects records that their clients must send again. `parked` selects records that the
+   * adapter retries or reads back in the background.
    */
   readonly kind: 'deadLetters' | 'notApplied' | 'parked'
   readonly partner?: string | undefined

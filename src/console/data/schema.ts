@@ -7,7 +7,7 @@ export type Dialect = 'sqlite' | 'postgres'
 /** The type of a database. Queries are written in SQL, so the types of the tables of the console are not declared. */
 export type Db = Kysely<JournalTables>
 
-/** The version of the tables. Other tables are dropped and derived from the journal again. Only timelines and counts are lost. */
+/** The version of the tables. Tables of another version are derived from the journal again. Only timelines and counts are lost. */
 const VERSION = '4'
 
 /**
@@ -15,8 +15,8 @@ const VERSION = '4'
  * are in milliseconds since the epoch.
  */
 const tables = (dialect: Dialect): readonly string[] => [
-  // Batches up to `last_batch` have a row in `console_batches`. Every writer changes `turn`, which serves as the lock of all writers. `holder` has the lease on
-  // the background work until `until_ms`.
+  // Batches up to `last_batch` have a row in `console_batches`. Every writer changes `turn`, which serves as the lock of all writers.
+  // `holder` has the lease on the background work until `until_ms`.
   `create table console_index (id integer primary key, version text not null, journal text not null, last_batch bigint not null,
      turn bigint not null, holder text not null, until_ms bigint not null, swept bigint not null, lost_steps bigint not null)`,
   // One row for each batch of the journal. `indexed` is 0 before the batch is indexed, 1 once its readable records are in

@@ -111,7 +111,7 @@ function toBatchRow({ batch, partner, receivedMs, boundary, onV2, ...counts }: H
 function findRecords(db: Db, search: Search, scope: Scope, after: After, limit: number) {
   const { batch, boundary, contentId, learner, event, mark, state, partner } = search
   const hashes = Object.entries({ mark, learner, event }).flatMap(([name, hash]) => (hash === undefined ? [] : [[name, toHash(hash)] as const])) // prettier-ignore
-  // Wraps the column in an expression so that the planner uses the selective hash index, and only one of them.
+  // Wraps the column in an expression, so that the planner uses only the index of the most selective hash.
   const notByIndex = (column: string, value: number | string): Condition =>
     typeof value === 'string'
       ? sql`${sql.ref(column)} || '' = ${value}`

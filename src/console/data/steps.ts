@@ -16,7 +16,7 @@ export interface NewStep {
 
 /** The maximum number of queued steps. Steps of the same batch, kind and reason count as one step. */
 const MAX_WAITING = 5_000
-/** The maximum number of batches whose later settlement is recorded as a step. At this number the list is cleared. */
+/** The maximum number of batches whose later settlement becomes a step. At this number the list is cleared. */
 const MAX_FOLLOWED = 10_000
 
 /** Creates the bounded queue of steps. Calls of the journal add steps, and the background work stores them. */
@@ -50,7 +50,7 @@ export function createStepQueue(nowMs: () => number) {
   }
 }
 
-/** Wraps a journal and records its exceptional steps. `knownMarks` counts as a read-back, since every read-back begins with this call. */
+/** Wraps a journal and queues its exceptional steps. `knownMarks` counts as a read-back, since every read-back begins with this call. */
 export function observeJournal(
   journal: Journal,
   { add }: Pick<ReturnType<typeof createStepQueue>, 'add'>,

@@ -4,12 +4,12 @@ import type { Range, Scope, Traffic, Trouble } from './port.ts'
 import { type Db, rowsOf } from './schema.ts'
 
 type Rows = RangeCounts['rows']
-/** Returns the number of bad counts in an interval if the interval is bad, 0 if it is good, and `undefined` if it says nothing. */
+/** Returns the number of bad counts in an interval if the interval is bad, 0 if it is good, and `undefined` if it has no calls to judge. */
 type Judge = (rows: Rows) => number | undefined
 
 const sumOf = (rows: Rows): number => rows.reduce((sum, { count }) => sum + count, 0)
 
-/** Creates the judge of intervals in which more than `share` of the calls to one side had one of these statuses. */
+/** Creates the judge of intervals in which more than `share` of the calls to one side had one of `statuses`. */
 const judgeCalls =
   (side: 'v2' | 'v3', statuses: readonly string[], share: number): Judge =>
   (rows) => {
@@ -21,7 +21,7 @@ const judgeCalls =
 const failures = ['5xx', 'none']
 const sides = {
   v3Fails: judgeCalls('v3', failures, 0.5),
-  // The adapter keeps to `callsPerSecond`, so that V3 seldom limits its calls.
+  // The adapter keeps to `callsPerSecond`, so V3 should answer few calls with 429.
   v3Throttles: judgeCalls('v3', ['429'], 0.1),
   v2Fails: judgeCalls('v2', failures, 0.5),
 } as const
@@ -30,8 +30,8 @@ const credentialKinds = ['denied', 'ownDenied', 'noToken'] as const
 type CredentialKind = (typeof credentialKinds)[number]
 
 /**
- * Creates the judge of denied credentials and missing tokens. Credentials that V3 accepts later are valid again. A confirmed mark would not show this, because
- * V2 may have confirmed the mark.
+ * Creates the judge of denied credentials and missing tokens. Credentials that V3 accepts later are valid again. A confirmed mark does not
+ * count as acceptance, because V2 may have confirmed the mark.
  */
 const judgeDenials =
   (kind: CredentialKind, partner: string): Judge =>
@@ -47,11 +47,11 @@ const LATELY_MS = 300_000
 interface Run {
   readonly count: number
   readonly sinceMs: number
-  /** True if the run may have begun before the range. */
+  /** True if the bad intervals may have begun before the range. */
   readonly isCut: boolean
 }
 
-/** Finds the unbroken run of bad intervals at the end of a range. Returns `undefined` if the latest interval that says something is good. */
+/** Finds the unbroken run of bad intervals at the end of a range. Returns `undefined` if the latest interval that can be judged is good. */
 function findRun({ rows, points, fromMs, stepMs }: RangeCounts, judge: Judge): Run | undefined {
   const byIndex = Map.groupBy(rows, ({ index }) => index)
   let [count, first]: [number, number | undefined] = [0, undefined]
@@ -87,7 +87,7 @@ export async function readTrouble(
   for (const { kind, partner, judge } of judged) {
     let run = findRun(live, judge)
     if (run === undefined) continue
-    // A run that fills the range began earlier, so longer ranges are searched for its beginning.
+    // Bad intervals that fill the range may have begun earlier, so longer ranges are searched too.
     for (const range of ['hour', 'day', 'week'] as const) {
       const longer: Run | undefined = run.isCut ? findRun(await read(range), judge) : undefined
       if (longer !== undefined && longer.count > run.count) run = longer
