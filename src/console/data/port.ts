@@ -1,14 +1,9 @@
 import type { Balance, BatchSummary, RecordState, RecordSummary } from '../../journal/index.ts'
 
 /**
-<<<<<<< HEAD
  * The queries of the pages, and the two actions that change the journal: `retry` and `dismiss`. Every instance gives the same answers, since
  * the answers come from the shared store. The answers contain keyed hashes in place of the ids of learners, events and marks. Each member
  * rejects with `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be read.
-=======
- * The queries and actions of the pages. Every instance gives the same answers, since the store is shared. The answers contain keyed hashes
- * in place of the ids of learners, events and marks. Each query rejects with `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be read.
->>>>>>> 7a3d88e5 (console: correct the limits of a step of the index, and name the data of the port)
  */
 export interface ConsoleData {
   overview(range: Range, scope: Scope): Promise<Overview>
