@@ -7,7 +7,7 @@ import { foundConfig, readEnvironment } from '../config/environment.ts'
 /** A column of a table. An `undefined` cell stays empty. */
 type Column<Row> = readonly [heading: string, cellOf: (row: Row) => string | number | undefined]
 
-/** Formats rows as aligned columns with headings. Two blanks separate the columns. */
+/** Formats rows as aligned columns with headings. Two spaces separate the columns. */
 export function formatTable<Row>(rows: readonly Row[], columns: readonly Column<Row>[]): string {
   const cells = columns.map(([heading, cellOf]) => [heading, ...rows.map((row) => String(cellOf(row) ?? ''))])
   const padded = cells.map((column) => {

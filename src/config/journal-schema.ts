@@ -50,7 +50,7 @@ export const journalSchema = z
     ),
     keepRecordsMs: key('Retention of the outcome of each record.', span.prefault('90d')),
     stateDir: key(
-      'Folder in which this instance stores the number of the last change and the last stages that it has seen. Only for PostgreSQL: an SQLite journal stores both beside its file.',
+      'Folder in which this instance stores its last commit number (high-water file) and the last stages that it has read (stage file). With them the instance detects a journal that lost commits or stages. Only for PostgreSQL: an SQLite journal stores both files beside its database.',
       z.string().min(1).optional(),
     ),
   })
@@ -62,7 +62,7 @@ export const journalSchema = z
     if (journal.stateDir !== undefined && !isPostgresAddress(journalUrlOf(journal)))
       refuse(
         'stateDir',
-        'applies only to a PostgreSQL journal. An SQLite journal stores its state beside its file',
+        'applies only to a PostgreSQL journal. An SQLite journal stores the high-water file and the stage file beside the database',
       )
     if (journal.keepRecordsMs < journal.replayForMs)
       refuse('keepRecordsMs', 'must not be shorter than replayForMs')

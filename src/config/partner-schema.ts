@@ -22,7 +22,7 @@ const keyHashes = z
 const headerValue = textOrSecret.transform((value) => (typeof value === 'string' ? new Secret(value) : value))
 
 const unreachablePrefix =
-  'must be a decoded path without escapes, dot segments, empty segments, parameters or trailing blanks'
+  'must be a decoded path without escapes, dot segments, empty segments, parameters or trailing spaces'
 
 /** Returns true if the path of an accepted request can begin with this prefix. Other prefixes would never match. */
 function isPlainPath(prefix: string): boolean {
@@ -291,7 +291,7 @@ export const partnerSchema = z.strictObject({
     match,
   ),
   clients: key(
-    'open: allows a key or tokens of the partner together with match any or pathPrefix. Every caller of the address then writes with these credentials.',
+    'open: the adapter may use its own credentials for V3 (v3.subscriptionKey or v3.auth) although match is any or pathPrefix. Every caller of the address then writes with these credentials.',
     z.literal('open', 'must be open, or left out').optional(),
   ),
   identity: key(

@@ -63,7 +63,7 @@ function unitWarnings(config: Config): readonly string[] {
     )
 }
 
-/** Warns about a missing state folder. An SQLite journal needs no such folder, because the stages are stored beside its file. */
+/** Warns if `journal.stateDir` is missing. An SQLite journal needs no such folder, because the stage file is beside the database. */
 function stateDirWarnings(config: Config): readonly string[] {
   const { journal, partners } = config
   const url = journalUrlOf(journal)

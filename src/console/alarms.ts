@@ -112,10 +112,14 @@ export function checkAlarms({ nowMs, found, partners, entries, health }: Evidenc
   }
   for (const { partner, holds, checkedMs } of found?.balances ?? [])
     if (holds === false)
-      add('journalDamaged', 'The balance does not hold: the journal is damaged.', {
-        partner,
-        sinceMs: checkedMs,
-      })
+      add(
+        'journalDamaged',
+        'The totals of the partner contradict its stored records: the journal is damaged. The outcomes of some records may be wrong or missing.',
+        {
+          partner,
+          sinceMs: checkedMs,
+        },
+      )
   for (const { instance, host, state, leaseUntilMs: sinceMs } of found?.instances ?? []) {
     if (state === 'live') continue
     const end = state === 'lost' ? 'was lost' : 'does not renew its lease'

@@ -12,7 +12,8 @@ const TOKEN = /[!#$%&'*+\-.^_`|~0-9A-Za-z]+/y
 const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f]/
 // An unquoted value may contain more than a token, because legacy clients put `/`, `:`, `=` or `?` into a boundary.
 const BARE_VALUE = /[^;"\s]+/y
-const BLANK = /[ \t]*/y
+// Optional white space (RFC 9110 5.6.3).
+const OWS = /[ \t]*/y
 
 /** Parses a media type in any notation (batch-wire F5). Throws `ADP_HEADER` for control characters or broken syntax (batch-wire F6). */
 export function parseMediaType(text: string): MediaType {
@@ -24,7 +25,7 @@ export function parseMediaType(text: string): MediaType {
     at += found.length
     return found
   }
-  take(BLANK)
+  take(OWS)
   const main = take(TOKEN)
   const slash = text[at] === '/'
   if (slash) at += 1
@@ -32,17 +33,17 @@ export function parseMediaType(text: string): MediaType {
   if (main === '' || sub === '') throw malformed('is not of the form type/subtype')
   const parameters: [string, string, boolean][] = []
   for (;;) {
-    take(BLANK)
+    take(OWS)
     if (at === text.length) break
     if (text[at] !== ';') throw malformed('has text after a value')
     at += 1
-    take(BLANK)
+    take(OWS)
     if (at === text.length || text[at] === ';') continue // a semicolon without a parameter is ignored
     const name = take(TOKEN).toLowerCase()
-    take(BLANK)
+    take(OWS)
     if (name === '' || text[at] !== '=') throw malformed('has a parameter without a value')
     at += 1
-    take(BLANK)
+    take(OWS)
     if (text[at] === '"') {
       const quoted = readQuoted(text, at)
       at = quoted.end

@@ -105,6 +105,6 @@ function decodePath(rawPath: string): string {
 function ambiguous(): AdapterError {
   return new AdapterError(
     'ADP_PATH',
-    'Servers may read this path differently. Nothing was sent. Remove dot segments, empty segments, parameters, blanks, backslashes, encoded delimiters, bad or double encoding, or "#".',
+    'Servers may read this path differently. Nothing was sent. Remove dot segments, empty segments, parameters, spaces around segments, backslashes, encoded delimiters, bad or double encoding, or "#".',
   )
 }

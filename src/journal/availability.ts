@@ -99,5 +99,9 @@ export function createAvailability(
 function toError({ kind, message }: StoreError, cause: unknown): AdapterError {
   if (kind === 'damaged') return damagedJournal(message, cause)
   const code = kind === 'internal' ? 'ADP_INTERNAL' : 'ADP_JOURNAL_UNAVAILABLE'
-  return new AdapterError(code, `The journal cannot be read: ${message}. Try again later.`, { cause })
+  return new AdapterError(
+    code,
+    `The journal cannot be read: ${message}. No record was lost. Try again later.`,
+    { cause },
+  )
 }

@@ -56,7 +56,7 @@ export const MAX_REASON = 500
 /** The rule that `parseUnits` applies, for messages. */
 export const unitRule = 'Units are names of 1 to 255 characters with commas between them.'
 
-/** Parses a list of units. Returns an empty list for a blank text, or `undefined` if a name breaks the rule. */
+/** Parses a list of units. Returns an empty list for an empty text, or `undefined` if a name breaks the rule. */
 export function parseUnits(text: string): readonly string[] | undefined {
   if (text.trim() === '') return []
   const units = text.split(',').map((unit) => unit.trim())

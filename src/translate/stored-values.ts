@@ -19,8 +19,8 @@ export function isCutComment(posted: string, stored: string, cutLength?: number,
   if (cutLength !== undefined)
     return formsOf(posted).some((form) => isSameComment(form.slice(0, cutLength), stored))
   const rest = posted.slice(stored.length)
-  const blanks = rest.length - rest.trimStart().length
-  if (stored.length + blanks < wholeLength) return false
+  const spaces = rest.length - rest.trimStart().length
+  if (stored.length + spaces < wholeLength) return false
   const content = contentOf(stored.replace(brokenEnd, ''))
   return content !== '' && contentOf(posted).startsWith(content)
 }

@@ -8,7 +8,7 @@ export interface BatchLimits {
   readonly maxPartHeaderBytes: number
   /** Maximum number of lines in one block of headers of a part. A batch that exceeds this limit is refused with 400. Default: 100. */
   readonly maxHeaderLines: number
-  /** Maximum number of spaces at the end of a delimiter line. A batch that exceeds this limit is refused with 400. Default: 256. */
+  /** Maximum number of spaces and tabs at the end of a delimiter line. A batch that exceeds this limit is refused with 400. Default: 256. */
   readonly maxBoundaryPadding: number
   /** Maximum size of the JSON of one record in bytes. A larger record gets 400 in its part. Default: 1 MiB. */
   readonly maxPartBytes: number

@@ -127,7 +127,7 @@ test.each([
     'Allowed choices are open, confirmed, refused, unknown, parked, notApplied.',
   ],
   [['ls', '--since', 'yesterday'], 2, 'ISO 8601'],
-  [['ls', '--journal', 'none'], 2, 'The configured journal is none'],
+  [['ls', '--journal', 'none'], 2, 'journal.url is none, so there is no journal. Nothing was done.'],
   [
     ['ls', '--journal', 'sqlite:/nowhere/x.db'],
     1,
@@ -197,7 +197,7 @@ test('journal adopt changes nothing in a usable journal, and renames an unusable
 describe('journal adopt for a journal with stages', () => {
   const setting = { stage: 'shadow', percent: 0, always: [], never: [] } as const
 
-  /** Creates a journal that was restored from a copy, with a newer state file. The partner is at a stage that the file does not name. */
+  /** Creates a journal that was restored from a copy, with a newer stage file. The partner is at a stage that the file does not name. */
   async function restored(lost: 'all' | 'since') {
     const path = join(folder, `${randomUUID()}.db`)
     const config = `${path}.yaml`
@@ -223,7 +223,7 @@ partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
   }
 
   test.each(['all', 'since'] as const)(
-    'keeps the lower stage of the state file if entries of the audit trail are lost: %s',
+    'keeps the lower stage of the stage file if entries of the audit trail are lost: %s',
     async (lost) => {
       const { path, adopt } = await restored(lost)
       const text =
@@ -234,7 +234,7 @@ partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
       const { status, stdout } = await adopt('--yes')
       expect({ status, stdout }).toEqual({
         status: 0,
-        stdout: expect.stringContaining('acme was taken back to the stage of the state file.') as unknown,
+        stdout: expect.stringContaining('acme was taken back to the stage of the stage file.') as unknown,
       })
       const next = await openJournal({ url: `sqlite:${path}` })
       const store = createRolloutStore(next.database)

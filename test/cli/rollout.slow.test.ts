@@ -370,14 +370,14 @@ describe('the command rollout', () => {
     expect(back.stderr).toContain('started with journal.url: none and stage: legacy lets V2 serve acme')
   })
 
-  it('reports an audit trail that is older than the trail of the state file, and still allows steps back', async () => {
+  it('reports an audit trail that is older than the trail of the stage file, and still allows steps back', async () => {
     const url = await newSqlite()
     const serving = await serve(url)
     answering(serving)
     const rollout = rolloutWith(await rolloutFile(url))
     expect((await rollout('set', 'acme', 'shadow', '--reason', 'x')).status).toBe(0)
     expect((await rollout('verify')).status).toBe(0)
-    // The state file knows entries that the audit trail of the journal does not have.
+    // The stage file knows entries that the audit trail of the journal does not have.
     const trail = { entries: 9, hash: 'a' }
     const view = { partners: new Map(), begins: new Map(), trail, isTrailContinued: true }
     const kept = { ...view, asked: undefined, instance: undefined }

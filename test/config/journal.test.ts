@@ -29,7 +29,7 @@ describe('the journal section of the configuration', () => {
     [
       { stateDir: 'x' },
       [
-        'journal.stateDir: applies only to a PostgreSQL journal. An SQLite journal stores its state beside its file',
+        'journal.stateDir: applies only to a PostgreSQL journal. An SQLite journal stores the high-water file and the stage file beside the database',
       ],
     ],
     [{ keys: [{ id: 'plaintext' }] }, []],
@@ -46,7 +46,7 @@ describe('the journal section of the configuration', () => {
       { keys: ['a', 'a'].map((id) => ({ id, key: new Secret('0'.repeat(64)) })) },
       ['journal.keys[1].id: is already the id of journal.keys[0]'],
     ],
-  ])('for the value %j, has the faults %j', (journal, faults) => {
+  ])('accepts or refuses the value %j with the faults %j', (journal, faults) => {
     expect(faultsOf({ upstreams, journal })).toEqual(faults)
   })
 

@@ -262,7 +262,7 @@ describe('a form of the console', () => {
     expect((await running.ask('/login', { form: { token: tokenOf('olga') }, headers })).status).toBe(403)
   })
 
-  test('is refused if its reason is missing, blank or longer than 500 characters', async () => {
+  test('is refused if its reason is missing, only white space, or longer than 500 characters', async () => {
     const olga = await running.enter('olga')
     const before = running.calls.length
     for (const reason of ['', '  ', 'x'.repeat(501)])

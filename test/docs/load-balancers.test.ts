@@ -34,7 +34,7 @@ function spellingsOf(word: string): string[] {
     `/%ef%bd%8d${word.slice(1)}`, `/${word}%e2%80%8b`,
     // These spellings have dot segments.
     `/./${word}`, `/.//${word}`, `/%2e/${word}`, `/x/../${word}`, `/x/%2e%2e/${word}`, `/x/.%2E/${upper}`, `/x/..%2f${word}`, `/x%2f..%2f${word}`, `/../${word}`, `/x/%252e%252e/${word}`, `/${word}/.`, `/${word}/./`, `/${word}/x/..`, `/${word}/%2e`, `/V3/../${upper}`, `/x/..\\${word}`,
-    // These spellings have parameters, blanks, dots and characters that end a path.
+    // These spellings have parameters, spaces, dots and characters that end a path.
     `/..;x/${word}`, `/x/..;/${word}`, `/x/..;a=b/${upper}`, `/;/${word}`, `/.;/${word}`, `/${word};`, `/${word};x`, `/${word};x/`, `/${word}%3bx`, `/${word}%20`, `/%20${word}`, `/x/..%20/${word}`, `/${word}%09`, `/${word}.`, `/${word}%2e`, `/${word}%00`, `/${word}%00.json`, `/${word}%0a`, `/${word}%0d%0a`,
     `/${word}?`, `/${word}?x=1`, `/${upper}?/V3/x`, `/${word}#`, `/${word}#/V3/x`, `/${word}%23`, `/${word}%3f`, `/${word}%3fx`, `/${word}&x`, `/${word},x`, `/${word}:8080`, `/${word}$`, `/${word}*`, `/${word}~`,
   ] // prettier-ignore

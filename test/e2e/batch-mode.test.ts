@@ -100,7 +100,7 @@ describe('V3 batches', () => {
     })
   const json = { writeMode: 'batch', batchFormat: 'json' }
 
-  it('hold at most 100 records', async () => {
+  it('has at most 100 records', async () => {
     const upstream = await serve()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const parts = await postRecords(adapter, flatRecords(201))
@@ -111,7 +111,7 @@ describe('V3 batches', () => {
     expect(sizes).toEqual([100, 100, undefined])
   })
 
-  it('never contain two records of one learner and event', async () => {
+  it('never contains two records of one learner and event', async () => {
     const upstream = await serve()
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const records = [1, 2, 3].flatMap((minutes) => [flatRecord(1, { MinutesLate: minutes }), flatRecord(2, { MinutesLate: minutes })]) // prettier-ignore
@@ -121,7 +121,7 @@ describe('V3 batches', () => {
     expect(minutes).toEqual(['11', '22', '33'])
   })
 
-  it('are posted again as a whole after a 429', async () => {
+  it('is posted again as a whole after a 429', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (seen.index === 0) return replyWith(429, '', { 'Retry-After': '1' })(seen, response)
       const { requests } = JSON.parse(seen.body) as { requests: { id: string; body: object }[] }
@@ -136,7 +136,7 @@ describe('V3 batches', () => {
     [413, 20, [20, 10, 5, 5, 5, 5]],
     [429, 10, [10, 5, 5]],
   ])(
-    'are split, and lose no record, when V3 rejects them as too large with the status %s',
+    'is split, and loses no record, when V3 rejects it as too large with the status %s',
     async (status, count, sizes) => {
       const seenSizes: number[] = []
       const upstream = await startUpstream((seen, response) => {
@@ -153,7 +153,7 @@ describe('V3 batches', () => {
     },
   )
 
-  it('fail only for the record that is too large for V3', async () => {
+  it('fails only for the record that is too large for V3', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (seen.body.includes('too large')) return replyWith(413, { error: { code: '413', message: 'Too large.' } })(seen, response) // prettier-ignore
       if (!seen.url.endsWith('/$batch')) return echoRecord(seen, response)
@@ -166,7 +166,7 @@ describe('V3 batches', () => {
     expect(outcomes).toEqual(created(8).with(5, { status: 400, codes: ['413'] }))
   })
 
-  it("lead to one denial of the client's whole request when V3 denies the batch", async () => {
+  it("leads to one denial of the client's whole request when V3 denies it", async () => {
     const upstream = await startUpstream(replyWith(403, { statusCode: 403, message: 'No.' }))
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const reply = await postBatch(adapter, batchOf(flatRecords(8)))

@@ -26,8 +26,8 @@ it('the adapter forwards only the value that it uses if a client repeats a heade
   ])
 })
 
-describe('forwarding headers that a client sends', () => {
-  it('do not reach V3, and change neither method nor path', async () => {
+describe('a forwarding header that a client sends', () => {
+  it('does not reach V3, and changes neither method nor path', async () => {
     const { upstream, adapter } = await startWithV3((_seen, response) => void response.end('ok'))
     const client = await RawClient.open(adapter.port)
     client.send(requestText('GET /V3/LearnerIdentifiers', `Connection: close\r\n${claims}`))
@@ -44,10 +44,10 @@ describe('forwarding headers that a client sends', () => {
 
   it.each([
     ['no trusted proxy is configured', [], 'http'],
-    ['they come from a trusted proxy', ['127.0.0.0/8'], 'https'],
-    ['they come from another address than the trusted proxy', ['10.0.0.1'], 'http'],
+    ['it comes from a trusted proxy', ['127.0.0.0/8'], 'https'],
+    ['it comes from another address than the trusted proxy', ['10.0.0.1'], 'http'],
   ])(
-    'decide the scheme of links only if a trusted proxy sends the headers: %s',
+    'decides the scheme of links only if a trusted proxy sends it: %s',
     async (_name, trustedProxies, scheme) => {
       const { adapter } = await startWithV3(echoRecord, { listen: { port: 0, trustedProxies } })
       const reply = await postBatch(adapter, batchOf([flatRecord(1)]), { 'X-Forwarded-Proto': 'https' })
@@ -56,7 +56,7 @@ describe('forwarding headers that a client sends', () => {
   )
 })
 
-describe('credentials that the adapter adds', () => {
+describe('a credential that the adapter adds', () => {
   const key = 'v3-key-0123/abc+def='
   const encoded = encodeURIComponent(key)
   const base64 = (text: string): string => Buffer.from(text).toString('base64')
@@ -80,7 +80,7 @@ describe('credentials that the adapter adds', () => {
   }
   const kept = { 'X-Client': 'client-key', 'X-Token': 'client-token', ETag: '"v3-key"', 'Set-Cookie': 'a=1' }
 
-  it('occur neither in a header of the reply nor in its status line, even if V3 repeats the credentials there', async () => {
+  it('occurs neither in a header nor in the status line of the reply, even if V3 repeats the credential there', async () => {
     const upstream = await startUpstream((_seen, response) => {
       const headers = Object.entries({ ...leaks, 'X-Kept': '1' }).flat()
       response.writeHead(200, `OK ${key}`, [...headers, ...Object.entries(kept).flat()]).end(`body ${key}`)
@@ -100,7 +100,7 @@ describe('credentials that the adapter adds', () => {
     expect(body).toContain(`body ${key}`)
   })
 
-  it('are removed from the headers of replies, but credentials of the client are not', async () => {
+  it('is removed from the headers of the reply, unlike the credentials of the client', async () => {
     const { adapter } = await startWithV3((_seen, response) => {
       response.writeHead(200, { 'X-Key': 'client-key', 'X-Token': 'bearer client-token' }).end('ok')
     })

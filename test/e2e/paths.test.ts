@@ -28,7 +28,7 @@ const spellings: Readonly<Record<Fate, readonly string[]>> = {
     '/V3/AttendanceRecords/SIMS.Changes(startDate=2026-03-02T09:00:00Z)', '/x/metrics', '/metrics/x', '/metricsx', '/V2/Attendance/$batches', '/V2/Attendance$batch',
   ],
   refused: [
-    // Dot segments, plain and escaped, with additions that servers strip: parameters (Tomcat), blanks and dots at the end (Windows).
+    // Dot segments, plain and escaped, with additions that servers strip: parameters (Tomcat), spaces and dots at the end (Windows).
     '/..', '/.', '/../', '/./', '/V3/..', '/V3/.', '/V3/../metrics', '/V3/../V1/x', '/V3/%2e%2e/x', '/V3/.%2E/x', '/V3/%252e%252e/x', '/./metrics', '/V3/./x', '/a/../../b', '/%2e%2e/x', '/.%2e/x', '/%2E./x', '/V3/%2e', '/V3/%2e%2e',
     '/V3/..;/x', '/V3/..;x/y', '/V3/..;a=b/y', '/V3/.;/x', '/V3/%2e%2e;/x', '/V3/..%3b/x', '/V3/..%3Bx/y', '/V3/;/x', '/V3;x/LearnerIdentifiers', '/V3/x;jsessionid=1', '/;/metrics', '/metrics;x', '/metrics;/', '/V2/Attendance;x/$batch',
     '/V3/..%20/x', '/V3/%20../x', '/V3/.%20./x', '/V3/..%20', '/V3/..%09/x', '/V3/..%c2%a0/x', '/V3/..%e3%80%80/x', '/V3/x%20', '/V3/%20x', '/V3/...', '/V3/.../x', '/V3/x.', '/V3/x./y', '/metrics%20', '/metrics.', '/V2/Attendance/$batch.',

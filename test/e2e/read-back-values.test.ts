@@ -41,7 +41,7 @@ const rules: readonly (readonly [string, object])[] = [
   ['decomposes characters', { comments: ['nfd'] }],
   ['changes CRLF to LF', { comments: ['crlfToLf'] }],
   ['changes LF to CRLF', { comments: ['lfToCrlf'] }],
-  ['collapses blanks', { comments: ['collapse'] }],
+  ['collapses white space', { comments: ['collapse'] }],
   ['stores null as 0 and ""', { nulls: ['minutesLateToZero', 'commentToEmpty'] }],
   ['stores "" and 0 as null', { nulls: ['zeroToNull', 'emptyToNull'] }],
   ['combines several such rules with a clock two hours behind', { times: 'seconds', clock: 'server', offsetMs: -7_200_000, comments: ['trim', 'nfc', 'crlfToLf'], nulls: ['minutesLateToZero', 'commentToEmpty'] }],

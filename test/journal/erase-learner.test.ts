@@ -71,7 +71,7 @@ describe.each(databases)('erasing a learner from a journal in %s', (_name, { tes
     })
 })
 
-describe('the files of an SQLite journal after an erasure', () => {
+describe('an SQLite journal after an erasure', () => {
   async function openFilled() {
     const file = `${await makeFolder()}/journal.db`
     const { journal, store } = await openSqlite(file)
@@ -90,7 +90,7 @@ describe('the files of an SQLite journal after an erasure', () => {
     return { journal, store, inspector, traces }
   }
 
-  it('contain no trace of the learner, and the open journal still works', async () => {
+  it('has no trace of the learner in its files, and still works', async () => {
     const { journal, inspector, traces } = await openFilled()
     expect(await traces()).toBeGreaterThan(20)
     const { erased, rewritten } = await inspector.erase({ keys: [], plaintextAccepted: true }, search)
@@ -100,7 +100,7 @@ describe('the files of an SQLite journal after an erasure', () => {
     expect((await journal.load(2))?.payload).toBeDefined()
   })
 
-  it('contain key hashes only of the batches that were not erased', async () => {
+  it('has key hashes only of the batches that were not erased', async () => {
     const { inspector, store } = await openFilled()
     await inspector.erase({ keys: [], plaintextAccepted: true }, search)
     const { rows } = await sql<{ batch: number; key: string }>`

@@ -27,7 +27,7 @@ const exceptions: Readonly<
   "filter $filter=geo.intersects(geometry'SRID=0;Point(142.1 64.1)',geometry'SRID=0;Polygon((1 1,1 1),(1 1,2 2,3 3,1 1))')":
     { reason: 'as above, with spatial literals', outcome: 36 },
   'filter $filter= true': {
-    reason: 'blanks around an option value are tolerated: clients send them and nothing else can be meant',
+    reason: 'spaces around an option value are tolerated: clients send them and nothing else can be meant',
     outcome: 'accepted',
   },
   'boolCommonExpr Products/all()': {

@@ -30,7 +30,7 @@ const members = {
   ContactBasics: 'Learner.ContactDetails',
 }
 
-describe('the members of a group (service-facts 15)', () => {
+describe('the sandbox, asked for the members of a group (service-facts 15)', () => {
   const groupsOf = (type: string): Promise<Rows> =>
     list(`/Learner/v3/LearnerGroups?$filter=GroupType%20eq%20SIMS.GroupTypeEnum'${type}'`)
   const address = (group: Readonly<Record<string, unknown>> | undefined, type: string): string =>
@@ -40,24 +40,27 @@ describe('the members of a group (service-facts 15)', () => {
     ['YearGroup', 'CurrentYearGroup', 'PastoralGroup.Definition.YearGroup'],
     ['PrimaryClass', 'CurrentPrimaryClass', 'PastoralGroup.Definition.PrimaryClass'],
     ['House', 'CurrentHouse', undefined],
-  ])('of type %s are the learners whose %s refers to the group', async (type, reference, typeText) => {
-    const groups = await groupsOf(type)
-    expect(groups).not.toEqual([])
-    for (const group of groups) {
-      const found = await list(`/Learner/v3/${address(group, type)}/LearnerIdentifiers`)
-      const id = String(group['ExternalID'])
-      expect(found).toEqual(
-        await list(
-          `/V3/LearnerIdentifiers?$filter=${reference}/ExternalID%20eq%20${id}%20and%20OnRollState%20eq%20'Current'`,
-        ),
-      )
-      const types = found.map((learner) => (learner[reference] as Record<string, unknown>)['Type'])
-      expect(new Set(types).size).toBe(1)
-      if (typeText !== undefined) expect(types[0]).toBe(typeText)
-    }
-  })
+  ])(
+    'returns for a group of type %s the learners whose %s refers to the group',
+    async (type, reference, typeText) => {
+      const groups = await groupsOf(type)
+      expect(groups).not.toEqual([])
+      for (const group of groups) {
+        const found = await list(`/Learner/v3/${address(group, type)}/LearnerIdentifiers`)
+        const id = String(group['ExternalID'])
+        expect(found).toEqual(
+          await list(
+            `/V3/LearnerIdentifiers?$filter=${reference}/ExternalID%20eq%20${id}%20and%20OnRollState%20eq%20'Current'`,
+          ),
+        )
+        const types = found.map((learner) => (learner[reference] as Record<string, unknown>)['Type'])
+        expect(new Set(types).size).toBe(1)
+        if (typeText !== undefined) expect(types[0]).toBe(typeText)
+      }
+    },
+  )
 
-  test.each(Object.entries(members))('at the path %s require the permission %s', async (link, domain) => {
+  test.each(Object.entries(members))('requires for the path %s the permission %s', async (link, domain) => {
     const [group] = await groupsOf('YearGroup')
     const path = `/Learner/v3/${address(group, 'YearGroup')}`
     const found = await list(`${path}/${link}`)
@@ -72,7 +75,7 @@ describe('the members of a group (service-facts 15)', () => {
       expect((await call('GET', path + query, `all-but-${domain}`)).status).toBe(403)
   })
 
-  test('belong to a group that is not found (404) if its key has no type or another type', async () => {
+  test('answers 404 if the key of the group has no type or another type', async () => {
     const [group] = await groupsOf('YearGroup')
     const id = String(group?.['ExternalID'])
     const keys = [id, `ExternalID=${id}`, `ExternalID=${id},GroupType=SIMS.GroupTypeEnum'House'`]

@@ -104,7 +104,7 @@ test("the sandbox lets a caller change a learner's personal information only wit
   expect(await read(path)).toMatchObject({ PreferredForename: 'Sam' })
 })
 
-describe('the attendance resources of service.md 4 in the sandbox', () => {
+describe('an attendance resource of service.md 4 in the sandbox', () => {
   const records = '/Attendance/V3/AttendanceRecords'
   const filter = 'filter=AttendableEventStart%20eq%202026-03-02T09:00:00Z'
   test.each([
@@ -117,7 +117,7 @@ describe('the attendance resources of service.md 4 in the sandbox', () => {
     '/Attendance/V3/StatutoryAttendanceRecordHistorys/SIMS.Changes(startDate=2026-06-09T00:00:00Z)',
     '/Attendance/V3/StatutoryAttendanceSessions?$top=1',
     '/Attendance/V3/AttendanceLookups?top=1',
-  ])('require only the permission Attendance for GET %s', async (path) => {
+  ])('requires only the permission Attendance for GET %s', async (path) => {
     expect((await call('GET', path, 'only-Attendance')).status).toBe(200)
     expect((await call('GET', path, 'all-but-Attendance')).status).toBe(403)
   })

@@ -36,7 +36,7 @@ function clientOf(pool: Pool) {
     { headers = {}, body = null }: Sent = {},
   ) => {
     const all: Record<string, string> = { ...sandboxHeaders, ...headers }
-    // Tests write queries with blanks.
+    // Tests write queries with spaces.
     const reply = await pool.request({ method, path: path.replaceAll(' ', '%20'), headers: all, body })
     return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
   }

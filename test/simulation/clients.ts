@@ -139,7 +139,7 @@ export class Clients {
       const comment = random.pick([
         name,
         `${name} late bus`,
-        `${name}  two  blanks `,
+        `${name}  two  spaces `,
         `${name} two\nlines`,
         `${name} a long text that a service may cut`,
       ])

@@ -59,7 +59,7 @@ describe('learnEcho', () => {
     ['the longest cut', [cut, comment('abcdefghijkl', 'abcdefgh')], { commentsShown: true, cutLength: 8 }],
     ['nothing from a shorter cut', [cut, comment('abcdefgh ijkl', 'abcd')], { commentsShown: true, cutLength: 7 }],
     ['that short comments are stored whole', [cut, comment('short', 'short')], { commentsShown: true, cutLength: 7, wholeLength: 5 }],
-    ['no cut length from trimmed blanks', [comment(' a\r\n', 'a')], { commentsShown: true }],
+    ['no cut length from trimmed white space', [comment(' a\r\n', 'a')], { commentsShown: true }],
     ['the length at which comments are cut from a mark that was read back', [readCut], { cutLength: 7, nullKept: true }],
     ['nothing more from a reply that repeats a longer comment', [readCut, comment('one two three', 'one two three')], { cutLength: 7, nullKept: true }],
     ['that an unknown rule changes comments', [comment('a & b', 'a &amp; b')], { commentsShown: true, commentsOpaque: true }],
@@ -95,7 +95,7 @@ describe('learnEcho', () => {
 describe('joinProfiles, formatProfile and parseProfile', () => {
   const [own, other] = [learn(behind), learn(cut)]
 
-  it('joinProfiles joins the profiles of several instances', () => {
+  it('joinProfiles returns one profile with the observations of several instances', () => {
     const joined = joinProfiles(own, other)
     expect(joined).toEqual({
       ...freshProfile,

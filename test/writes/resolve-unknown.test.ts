@@ -125,7 +125,7 @@ describe('createResolveUnknown', () => {
     expect(await find([absent], [accepted], {}, sentMs)).toEqual({ done, outcome: accepted })
   })
 
-  it('reads a single time after an earlier post that can no longer arrive at V3', async () => {
+  it('reads V3 only once before it posts again if the lost post is too old to still reach V3', async () => {
     const done = ['wait 0', 'read', 'post', ...look, 'post']
     expect((await find([absent], [lost, accepted], {}, 100, true)).done).toEqual(done)
   })

@@ -262,7 +262,7 @@ function urlOf({ journal }: Pick<Config, 'journal'>): string {
   if (url !== 'none') return url
   throw new AdapterError(
     'ADP_USAGE',
-    'The configured journal is none. Nothing was done. Name a journal with --journal.',
+    'journal.url is none, so there is no journal. Nothing was done. Name a journal with --journal.',
   )
 }
 
@@ -399,12 +399,12 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
     usable
       ? '- Stages of partners and their audit trail have the state of this copy: later changes are lost.'
       : '- Stages of partners and their audit trail are lost: each partner begins at the stage of the configuration file.',
-    '- A partner that the state file (journal.stages in journal.stateDir, or <file>.stages) has at a lower stage is taken back to that stage.',
+    '- A partner that the stage file (journal.stages in journal.stateDir, or <file>.stages) has at a lower stage is taken back to that stage.',
     '  Check the stages with markbridge rollout ls before you start the adapter.',
     '- Open and waiting records of the lost part stay unfinished unless their client sends them again.',
     '',
     'Nothing has been changed yet. Restoring the journal and the files beside it from a backup loses nothing. To accept the loss, stop',
-    'every process that uses the journal and run this command with --yes, on each machine that has a mark or a state file.',
+    'every process that uses the journal and run this command with --yes, on each machine that has a mark or a stage file.',
   ].join('\n')
 }
 
@@ -416,11 +416,11 @@ function formatAdopted({ readBackUntilMs, setAside }: Adopted, stages: TriedStag
   return [
     ...setAside.map((name) => `Kept as ${name}`),
     `The journal is accepted. Until ${formatTime(readBackUntilMs)} the adapter reads V3 before it posts a new record.`,
-    ...lowered.map((partner) => `${partner} was taken back to the stage of the state file.`),
+    ...lowered.map((partner) => `${partner} was taken back to the stage of the stage file.`),
     ...(failure === null
       ? []
       : [
-          `Stages were not compared with the state file: ${failure} Check the stages with markbridge rollout ls.`,
+          `Stages were not compared with the stage file: ${failure} Check the stages with markbridge rollout ls.`,
         ]),
   ].join('\n')
 }

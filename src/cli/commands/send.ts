@@ -335,7 +335,7 @@ function endOf(cause: unknown, to: URL, signal: AbortSignal): ReplyEnd {
   if (code === 'UND_ERR_INVALID_ARG')
     throw new AdapterError(
       'ADP_USAGE',
-      `Nothing was sent: ${describeConnection(cause)}. ${remedyOf(cause)}`,
+      `${describeConnection(cause)}. Nothing was sent. ${remedyOf(cause)}`,
       {
         cause,
       },

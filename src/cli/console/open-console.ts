@@ -32,7 +32,7 @@ import {
 } from '../recordings/inspect-recording.ts'
 import { openRecording } from '../recordings/open-recording.ts'
 import { readLiveResults } from '../rollout/describe-partner.ts'
-import { operatorsOf, readStateFile, systemUser } from '../rollout/open-store.ts'
+import { operatorsOf, readStageFile, systemUser } from '../rollout/open-store.ts'
 import { findPartner } from '../target.ts'
 import { explainRecord } from './explain.ts'
 import { createStageDesk } from './stage-desk.ts'
@@ -79,7 +79,7 @@ export async function openConsole(
     )
   const stopping = new AbortController()
   const store = createOpenOnce<OpenedRolloutStore>(async () =>
-    openRolloutStore(database, (await readStateFile({ journal }))?.view?.trail),
+    openRolloutStore(database, (await readStageFile({ journal }))?.view?.trail),
   )
   const { server, createLink } = createConsole({
     settings,

@@ -40,7 +40,7 @@ export function hasNoJournal({ journal }: Pick<Config, 'journal'>): boolean {
 
 /**
  * Runs `work` with the store of stages, which instances may use at the same time. `verify` of the store compares the audit trail with the
- * state file of this machine. Throws `ADP_USAGE` for `journal.url: none`, and the errors of `openRolloutStore`.
+ * stage file of this machine. Throws `ADP_USAGE` for `journal.url: none`, and the errors of `openRolloutStore`.
  */
 export async function useStore<Result>(
   config: Pick<Config, 'journal'>,
@@ -51,10 +51,10 @@ export async function useStore<Result>(
   if (url === 'none')
     throw new AdapterError(
       'ADP_USAGE',
-      'The configured journal is none, so the stages of the configuration file apply. Nothing has changed. Change partners[].stage in the file and reload.',
+      'journal.url is none, so the stages of the configuration file apply. Nothing has changed. Change partners[].stage in the file and reload.',
     )
   const options = { url, keys: journalKeysOf(journal), highWaterFile: highWaterFileOf(journal) }
-  const known = (await readStateFile(config))?.view?.trail
+  const known = (await readStageFile(config))?.view?.trail
   const store = await openRolloutStore(options, known).catch((cause: unknown) => {
     throw isUncreated(cause, config) ? uncreated(url) : cause
   })
@@ -66,7 +66,7 @@ export async function useStore<Result>(
   }
 }
 
-/** Returns true if a journal could not be opened because no instance has created it yet: neither its file nor a state file exists. */
+/** Returns true if a journal could not be opened because no instance has created it yet: neither its file nor a stage file exists. */
 export function isUncreated(cause: unknown, { journal }: Pick<Config, 'journal'>): boolean {
   const path = sqlitePathOf(journalUrlOf(journal))
   if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') return false
@@ -88,8 +88,8 @@ export async function readStore<Result>(
   return useStore(config, work)
 }
 
-/** Reads the state file of this machine, or returns `undefined`, because an unreadable file must not prevent a step back. */
-export async function readStateFile({ journal }: Pick<Config, 'journal'>): Promise<KnownStages | undefined> {
+/** Reads the stage file of this machine, or returns `undefined`, because an unreadable file must not prevent a step back. */
+export async function readStageFile({ journal }: Pick<Config, 'journal'>): Promise<KnownStages | undefined> {
   const text = await createStageFile(journal)
     .load()
     .catch(() => undefined)

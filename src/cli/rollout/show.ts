@@ -7,7 +7,7 @@ import { entryToJson } from '../../rollout/partner-document.ts'
 import { findSchoolSide } from './school-side.ts'
 import { findStages, formatAdvice, type FoundStages, fullAdviceToJson, linesOf } from './advice.ts'
 import { describePartner } from './describe-partner.ts'
-import { filePartnersOf, hasNoJournal, useStore, readStateFile, readStore } from './open-store.ts'
+import { filePartnersOf, hasNoJournal, useStore, readStageFile, readStore } from './open-store.ts'
 import { type Answer, formatCounted } from '../text.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
@@ -78,7 +78,7 @@ export async function verifyTrail(options: Target): Promise<Answer> {
     document: { entries: head.entries, head: head.hash, broken: broken ?? null },
     text: () =>
       broken === undefined
-        ? `The audit trail is one chain of ${formatCounted(head.entries, 'entry', 'entries')}. If the whole chain was rewritten, only a certificate or a state file shows it.`
+        ? `The audit trail is one chain of ${formatCounted(head.entries, 'entry', 'entries')}. If the whole chain was rewritten, only a certificate or a stage file shows it.`
         : `The audit trail is ${describeFault(broken)} Compare it with a backup of the journal.`,
     status: broken === undefined ? 0 : 1,
   }
@@ -114,11 +114,11 @@ export interface AdoptedStages {
 }
 
 /**
- * Takes each partner of an adopted journal back to the stage in this machine's state file if that stage is lower. Otherwise a step back
- * would be undone. Then removes the lost audit trail from the state file.
+ * Takes each partner of an adopted journal back to the stage in this machine's stage file if that stage is lower. Otherwise a step back
+ * would be undone. Then removes the lost audit trail from the stage file.
  */
 export async function adoptStages(config: Config): Promise<AdoptedStages> {
-  const kept = await readStateFile(config)
+  const kept = await readStageFile(config)
   const lowered = await useStore(config, async (store) => {
     const partners: string[] = []
     const snapshot = await store.snapshot()
@@ -126,7 +126,7 @@ export async function adoptStages(config: Config): Promise<AdoptedStages> {
     for (const [partner, { setting: to }] of kept?.view?.partners ?? []) {
       const { setting: from, revision } = viewStage(partner, files.get(partner), snapshot)
       if (to === undefined || judgeStep(from, to).direction !== 'back') continue
-      const by = { by: 'journal adopt', reason: 'the state file has a lower stage' }
+      const by = { by: 'journal adopt', reason: 'the stage file has a lower stage' }
       const change = { partner, expectedRevision: revision, from, to: toSetting(to), ...by }
       if ((await store.apply(change, 'back')).kind === 'applied') partners.push(partner)
     }

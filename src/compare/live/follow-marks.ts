@@ -43,7 +43,7 @@ interface FollowOptions {
   readonly ask: AskMarks
   readonly compare: (followed: FollowedMark, seen: Members | undefined) => Comparison
   readonly clock: Clock
-  /** The milliseconds that a mark may take to become visible, and a newer mark to become equal on both sides. */
+  /** The time in milliseconds within which the other side must show a mark as the serving side accepted it. */
   readonly settleMs: number
   /** The time at which the client received the reply, in milliseconds of `clock`. */
   readonly sinceMs: number

@@ -77,7 +77,7 @@ function maskLines(text: string): string {
   return text
     .split(/(\r\n|\n|\r)/)
     .map((line, n) => {
-      // A folded line continues the header before it, even if the line consists of blanks (RFC 9112 5.2).
+      // A folded line continues the header before it, even if the line consists of spaces and tabs (RFC 9112 5.2).
       if (n % 2 === 1 || line === '') return line
       if (isMasked && /^[ \t]/.test(line)) return maskValue(line)
       const found = maskLine(line)

@@ -22,7 +22,7 @@ export const gravityTexts: Readonly<Record<Gravity, string>> = {
 /** An explanation with the classes of differences that it applies to. `{field}` in a title stands for the path. */
 interface ExplanationRow extends Explanation {
   readonly gravity: Gravity
-  /** Matches the text `path kind v2Class v3Class` of a class. */
+  /** Matches a class of differences, written as `path kind v2Class v3Class`. */
   readonly when: RegExp
 }
 
@@ -131,7 +131,7 @@ const rows: readonly ExplanationRow[] = [
     gravity: 'attendance',
     title: 'The attendance code differs ({field})',
     meaning:
-      'The same mark has different codes, or is present on one side and absent on the other. This changes attendance figures.',
+      'The same mark has different codes, or says that the learner is present on one side and absent on the other. This changes attendance figures.',
     cause: 'The code tables of the two sides are not the same, or a correction reached one side only.',
     remedy:
       'Do not migrate the partner. Compare the code tables of the school on both sides and have them aligned first. Never accept this difference with a rule.',

@@ -26,7 +26,7 @@ export function visiblePartner({ actor, params }: Visit): string {
 
 type Params<Name extends string> = { readonly [Own in Name]?: string | undefined }
 
-/** Returns parameters of the query. A blank parameter counts as missing. NULs are removed, since PostgreSQL accepts no text with a NUL. */
+/** Returns parameters of the query. A parameter of white space counts as missing. NULs are removed, since PostgreSQL accepts no text with a NUL. */
 export const paramsOf = <const Name extends string>(query: URLSearchParams, names: readonly Name[]) =>
   Object.fromEntries(
     names.map((name) => [name, query.get(name)?.replaceAll('\0', '').trim() || undefined]),

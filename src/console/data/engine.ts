@@ -98,9 +98,13 @@ export async function openConsoleEngine(options: EngineOptions): Promise<Console
       return await question()
     } catch (cause) {
       if (cause instanceof AdapterError) throw cause
-      throw new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'The journal cannot be read now. Try again later.', {
-        cause,
-      })
+      throw new AdapterError(
+        'ADP_JOURNAL_UNAVAILABLE',
+        'The journal cannot be read now. No record was lost. Try again later.',
+        {
+          cause,
+        },
+      )
     }
   }
   return {

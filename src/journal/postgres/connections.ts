@@ -8,7 +8,7 @@ import { memberOf } from '../store-error.ts'
 interface PoolOptions {
   /** The timeout for a connection and for a statement, in milliseconds. */
   readonly timeoutMs: number
-  /** Maximum number of connections. Default 8, which is enough for the groups and queries of one instance. */
+  /** Maximum number of connections. Default 8, which is enough for the group commits and queries of one instance. */
   readonly connections?: number
   /** The name that the server's list of connections shows. Default `markbridge`. */
   readonly name?: string

@@ -63,7 +63,7 @@ export function createPostgresStore({ url, timeoutMs, highWaterFile: path }: Pos
     checkIntegrity: () => Promise.resolve(undefined),
     nowMs: () => sql<number>`cast(extract(epoch from clock_timestamp()) * 1000 as bigint)`,
     prepare: (secrets) => {
-      highWater = createHighWater(secrets, path === undefined ? undefined : openStateFile(path, secrets.mark))
+      highWater = createHighWater(secrets, path === undefined ? undefined : openMarkFile(path, secrets.mark))
       commit = createCommit(pool, highWater, secrets)
       return Promise.resolve()
     },
@@ -81,7 +81,7 @@ export function createPostgresStore({ url, timeoutMs, highWaterFile: path }: Pos
 }
 
 /** Opens the high-water file, and creates its folder if the folder is missing. Throws `ADP_CONFIGURATION` if the file cannot be opened. */
-function openStateFile(path: string, mark: HighWaterMark): HighWaterFile {
+function openMarkFile(path: string, mark: HighWaterMark): HighWaterFile {
   try {
     mkdirSync(dirname(path), { recursive: true })
     return openHighWaterFile(path, mark)

@@ -125,7 +125,7 @@ async function findBrokenPage(db: Kysely<JournalTables>): Promise<string | undef
 /** Waits for the caller's turn. Resolves with the function that ends the turn. */
 type Lock = () => Promise<() => void>
 
-/** Creates the lock of the single connection, which groups and transactions use in turn. */
+/** Creates the lock of the single connection, which group commits and transactions use in turn. */
 function createLock(): Lock {
   let last: Promise<void> = Promise.resolve()
   return async () => {

@@ -52,8 +52,8 @@ export class Cursor {
     if (!this.eat(token)) this.fail(`Expected "${token}"`)
   }
 
-  /** Skips spaces and tabs (ABNF BWS). Returns true if it skipped any. */
-  skipBlanks(): boolean {
+  /** Skips spaces and tabs (ABNF BWS). Returns true if there were any. */
+  skipSpaces(): boolean {
     const start = this.position
     while (this.code === 0x20 || this.code === 0x09) this.position += 1
     return this.position > start
@@ -110,7 +110,7 @@ export class Cursor {
   }
 
   expectEnd(expected: string): void {
-    this.skipBlanks()
+    this.skipSpaces()
     if (!this.atEnd) this.fail(`Expected ${expected}`)
   }
 }

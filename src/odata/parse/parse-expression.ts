@@ -30,7 +30,7 @@ export function parseExpressionAt(cursor: Cursor): Expr {
   return parseBinary(cursor, precedence.or)
 }
 
-const isBlank = (code: number): boolean => code === 0x20 || code === 0x09
+const isSpace = (code: number): boolean => code === 0x20 || code === 0x09
 
 const isLetter = (code: number): boolean => (code | 0x20) >= 0x61 && (code | 0x20) <= 0x7a
 
@@ -38,16 +38,16 @@ const isLetter = (code: number): boolean => (code | 0x20) >= 0x61 && (code | 0x2
 function eatOperator(cursor: Cursor, min: number): InfixOperator | undefined {
   const { text, position } = cursor
   let start = position
-  while (isBlank(text.charCodeAt(start))) start += 1
+  while (isSpace(text.charCodeAt(start))) start += 1
   // The ABNF requires spaces around operators, but generated filters omit a space next to a parenthesis.
   if (start === position && text.charAt(start - 1) !== ')') return undefined
   let end = start
   while (isLetter(text.charCodeAt(end))) end += 1
   const operator = end === start ? undefined : findOperator(text.slice(start, end))
   if (operator === undefined || precedence[operator] < min) return undefined
-  if (!isBlank(text.charCodeAt(end)) && text.charAt(end) !== '(') return undefined
+  if (!isSpace(text.charCodeAt(end)) && text.charAt(end) !== '(') return undefined
   cursor.position = end
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   return operator
 }
 
@@ -80,12 +80,12 @@ function parseUnary(cursor: Cursor): Expr {
   return cursor.nested(() => {
     const { position } = cursor
     if (cursor.match(notWord) !== undefined) {
-      cursor.skipBlanks()
+      cursor.skipSpaces()
       return prefix(cursor, 'not', position)
     }
     const literal = parsePlainLiteral(cursor)
     if (literal === undefined && cursor.eat('-')) {
-      cursor.skipBlanks()
+      cursor.skipSpaces()
       return prefix(cursor, 'negate', position)
     }
     if (literal !== undefined) cursor.height = 1
@@ -126,22 +126,22 @@ function parseOperand(cursor: Cursor): Expr {
 function parseList(cursor: Cursor): Expr {
   const { position } = cursor
   cursor.expect('(')
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   if (cursor.eat(')')) {
     cursor.height = 1
     return { kind: 'list', items: [], position }
   }
   const first = parseExpressionAt(cursor)
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   if (first.kind !== 'literal' && first.kind !== 'enum') {
     cursor.expect(')')
     return first
   }
   const items = [first]
   while (cursor.eat(',')) {
-    cursor.skipBlanks()
+    cursor.skipSpaces()
     items.push(parseLiteral(cursor))
-    cursor.skipBlanks()
+    cursor.skipSpaces()
   }
   cursor.expect(')')
   cursor.grow(1, position)
@@ -167,9 +167,9 @@ function parsePrimary(cursor: Cursor): Expr {
 
 function parseParenthesised(cursor: Cursor): Expr {
   cursor.expect('(')
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   const inner = parseExpressionAt(cursor)
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   cursor.expect(')')
   return inner
 }
@@ -195,13 +195,13 @@ function parseWord(cursor: Cursor): Expr {
 function parseItems<T>(cursor: Cursor, close: string, position: number, item: () => T): T[] {
   const items: T[] = []
   let height = 0
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   if (!cursor.eat(close)) {
     do {
-      cursor.skipBlanks()
+      cursor.skipSpaces()
       items.push(item())
       height = Math.max(height, cursor.height)
-      cursor.skipBlanks()
+      cursor.skipSpaces()
     } while (cursor.eat(','))
     cursor.expect(close)
   }
@@ -229,19 +229,19 @@ function parseTypeName(cursor: Cursor): string {
 
 function parseTypeExpr(cursor: Cursor, kind: TypeExpr['kind'], position: number): Expr {
   cursor.expect('(')
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   const start = cursor.position
   const alone = cursor.match(typeAlone) !== undefined
   cursor.position = start
   cursor.height = 0
   const operand = alone ? undefined : parseExpressionAt(cursor)
   if (operand !== undefined) {
-    cursor.skipBlanks()
+    cursor.skipSpaces()
     cursor.expect(',')
-    cursor.skipBlanks()
+    cursor.skipSpaces()
   }
   const typeName = parseTypeName(cursor)
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   cursor.expect(')')
   cursor.grow(cursor.height, position)
   return operand === undefined ? { kind, typeName, position } : { kind, operand, typeName, position }
@@ -274,9 +274,9 @@ function parseObject(cursor: Cursor): Expr {
   const members = parseItems(cursor, '}', position, (): ObjectMember => {
     const start = cursor.position
     const name = parseJsonString(cursor) ?? cursor.fail('Expected a member name in quotes')
-    cursor.skipBlanks()
+    cursor.skipSpaces()
     cursor.expect(':')
-    cursor.skipBlanks()
+    cursor.skipSpaces()
     return { name, value: parseJsonValue(cursor), position: start }
   })
   return { kind: 'object', members, position }

@@ -42,11 +42,11 @@ const token = /[\s\S]+/y
 function parseList<T>(cursor: Cursor, item: () => T): T[] {
   const items: T[] = []
   do {
-    cursor.skipBlanks()
+    cursor.skipSpaces()
     items.push(item())
     // Spaces around a comma are accepted, although the ABNF has none, because the expand lists of service.md 1.1 have spaces.
     const { position } = cursor
-    cursor.skipBlanks()
+    cursor.skipSpaces()
     if (!cursor.sees(',')) cursor.position = position
   } while (cursor.eat(','))
   return items
@@ -140,7 +140,7 @@ function parseNestedOptions(cursor: Cursor, allowed: readonly OptionName[]): Que
     const aliases = new Map<string, Expr>()
     let options: QueryOptions = {}
     do {
-      cursor.skipBlanks()
+      cursor.skipSpaces()
       const { position } = cursor
       const option = parseNestedOption(cursor, allowed, aliases)
       const isAlias = option.aliases !== undefined
@@ -148,7 +148,7 @@ function parseNestedOptions(cursor: Cursor, allowed: readonly OptionName[]): Que
         cursor.fail('The option is given twice', position)
       }
       options = { ...options, ...option }
-      cursor.skipBlanks()
+      cursor.skipSpaces()
     } while (cursor.eat(';'))
     cursor.expect(')')
     return options

@@ -43,13 +43,13 @@ function parseNamedParts(reader: PathReader): FunctionParameter[] {
   const { cursor } = reader
   const parts: FunctionParameter[] = []
   do {
-    cursor.skipBlanks()
+    cursor.skipSpaces()
     const { position } = cursor
     const name = cursor.name() ?? cursor.fail('Expected a parameter or key name')
     if (cursor.match(equalsSign) === undefined) cursor.fail('Expected "="')
-    cursor.skipBlanks()
+    cursor.skipSpaces()
     parts.push({ name, value: nest(reader), position })
-    cursor.skipBlanks()
+    cursor.skipSpaces()
   } while (cursor.eat(','))
   return parts
 }
@@ -59,7 +59,7 @@ function parseParentheses(reader: PathReader): void {
   const { cursor, segments } = reader
   const { position } = cursor
   cursor.expect('(')
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   const start = cursor.position
   const named = cursor.name() !== undefined && cursor.match(equalsSign) !== undefined
   cursor.position = start
@@ -69,7 +69,7 @@ function parseParentheses(reader: PathReader): void {
     const value = toKeyValue(nest(reader)) ?? cursor.fail('Expected a literal as key', start)
     segments.push({ kind: 'key', parts: [{ value, position: value.position }], position })
   }
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   cursor.expect(')')
 }
 
@@ -97,16 +97,16 @@ function pushFunction(reader: PathReader, parameters: readonly FunctionParameter
 function parseLambda(reader: PathReader, kind: 'any' | 'all', position: number): LambdaSegment {
   const { cursor } = reader
   cursor.expect('(')
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   if (kind === 'any' && cursor.eat(')')) return { kind, position }
   const variable = cursor.name() ?? cursor.fail('Expected a lambda variable')
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   cursor.expect(':')
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   cursor.variables.push(variable)
   const predicate = nest(reader)
   cursor.variables.pop()
-  cursor.skipBlanks()
+  cursor.skipSpaces()
   cursor.expect(')')
   return { kind, lambda: { variable, predicate }, position }
 }
@@ -134,9 +134,9 @@ function parseSegment(reader: PathReader): void {
   if (cursor.eat('$count')) {
     segments.push(parseCount(reader, position))
   } else if (cursor.eat('$filter(')) {
-    cursor.skipBlanks()
+    cursor.skipSpaces()
     segments.push({ kind: '$filter', predicate: nest(reader), position })
-    cursor.skipBlanks()
+    cursor.skipSpaces()
     cursor.expect(')')
   } else if (cursor.eat('@')) {
     segments.push(parseAnnotation(cursor, position))

@@ -19,7 +19,7 @@ function parseWhole<T>(text: string, parse: (cursor: Cursor) => T, expected: str
  */
 export function parseFilter(text: string): Expr {
   const parse = (cursor: Cursor): Expr => {
-    cursor.skipBlanks()
+    cursor.skipSpaces()
     return parseExpressionAt(cursor)
   }
   return parseWhole(text, parse, 'an operator or the end of the expression')
@@ -105,7 +105,7 @@ export function parseJsonQuery(query: string): QueryOptions {
 
 function parseSystemOption(option: SystemOption, text: string): QueryOptions {
   const parse = (cursor: Cursor): QueryOptions => {
-    if (option !== 'skiptoken') cursor.skipBlanks()
+    if (option !== 'skiptoken') cursor.skipSpaces()
     return parseOptionAt(cursor, option)
   }
   return parseWhole(text, parse, 'the end of the option')

@@ -7,7 +7,7 @@ import {
   contentEnd,
   createDelimiterFinder,
   type Delimiter,
-  isBlank,
+  isWhiteSpace,
   NearDelimiters,
   readBoundary,
 } from '../multipart/parts.ts'
@@ -182,7 +182,7 @@ class ReplyDecoder implements ReplyDecoding {
     const { part, bytes } = this
     if (part === undefined || part.isDone) return undefined
     const end = contentEnd(bytes, part.start, start)
-    if (part.isFirst && closing && (yield* isBlank(bytes, { start: part.start, end }))) return undefined
+    if (part.isFirst && closing && (yield* isWhiteSpace(bytes, { start: part.start, end }))) return undefined
     const { head, bodyStart } = this.readHead(part.start, end)
     return this.toPart(head, bodyStart, end)
   }

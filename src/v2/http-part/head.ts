@@ -99,7 +99,7 @@ export function readHead(
   }
   if (contentId?.includes('\ufffd') === true) {
     const message =
-      'A Content-ID is not valid UTF-8 and cannot be repeated in the reply. Nothing was posted. Send it in UTF-8.'
+      'A Content-ID is not valid UTF-8 and cannot be repeated in the reply. Nothing was posted. Send the Content-ID in UTF-8.'
     throw new AdapterError('ADP_CONTENT_ID', message, { at })
   }
   return {

@@ -47,7 +47,7 @@ export function readHeaders(
     refuseControls(bytes, position, end, at)
     const first = bytes[position]
     const last = lines.at(-1)
-    if (isBlank(first)) {
+    if (isSpace(first)) {
       if (last === undefined) throw badLine('a folded line before any header', position, at)
       const text = textWithin(bytes, position, end)
       last[1] += last[1] === '' || text === '' ? text : ` ${text}`
@@ -82,12 +82,12 @@ function readLine(bytes: Buffer, from: number, to: number, at: ErrorLocation): [
 /** Returns the text between two offsets, without spaces and tabs at its ends. Other white space, such as no-break spaces, stays. */
 function textWithin(bytes: Buffer, from: number, to: number): string {
   let [start, end] = [from, to]
-  while (start < end && isBlank(bytes[start])) start += 1
-  while (end > start && isBlank(bytes[end - 1])) end -= 1
+  while (start < end && isSpace(bytes[start])) start += 1
+  while (end > start && isSpace(bytes[end - 1])) end -= 1
   return bytes.toString('utf8', start, end)
 }
 
-function isBlank(byte: number | undefined): boolean {
+function isSpace(byte: number | undefined): boolean {
   return byte === SPACE || byte === TAB
 }
 

@@ -14,7 +14,7 @@ export function isUtf16(bytes: Buffer): boolean {
 
 /** Returns an error message if the encoding or line ends of a body make its delimiters unreadable (batch-wire F8), or `undefined`. */
 export function describeMisencoding(bytes: Buffer): string | undefined {
-  if (isUtf16(bytes)) return 'The body is encoded in UTF-16. Nothing was posted. Send it in UTF-8.'
+  if (isUtf16(bytes)) return 'The body is encoded in UTF-16. Nothing was posted. Send the body in UTF-8.'
   const text = bytes.toString('latin1', 0, EXAMINED_BYTES)
   if (CR_CR_LF.test(text))
     return 'Lines of the body end in CR CR LF. Nothing was posted. Send CRLF. Write the body in binary mode, because text mode adds a CR before each LF.'

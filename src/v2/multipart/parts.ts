@@ -87,9 +87,9 @@ interface SplitOptions {
 
 /**
  * Yields the parts of one multipart body within `[from, to)`, and between the parts the work of the search, in bytes. Skips the text before
- * the first and after the last delimiter (batch-wire F3). A body that is closed at once, or has only one blank part, yields no part (F11).
- * Throws `ADP_TRUNCATED` if the body has no delimiter or no closing delimiter (F8). This fault is found only at the end, so the caller must
- * not act on a part before the iteration ends.
+ * the first and after the last delimiter (batch-wire F3). A body that is closed at once, or whose only part has nothing but white space,
+ * yields no part (F11). Throws `ADP_TRUNCATED` if the body has no delimiter or no closing delimiter (F8). This fault is found only at the
+ * end, so the caller must not act on a part before the iteration ends.
  */
 export function* splitParts(
   bytes: Buffer,
@@ -105,13 +105,13 @@ export function* splitParts(
     const next: Delimiter | undefined = yield* find(open.end, to)
     if (next === undefined) throw truncated('no closing delimiter', to, options.at)
     const part = { start: open.end, end: contentEnd(bytes, open.end, next.start) }
-    const emptyBody = count === 0 && next.closing && (yield* isBlank(bytes, part))
+    const emptyBody = count === 0 && next.closing && (yield* isWhiteSpace(bytes, part))
     if (!emptyBody) yield part
     open = next
   }
 }
 
-export function* isBlank(bytes: Buffer, { start, end }: PartRange): Steps<boolean> {
+export function* isWhiteSpace(bytes: Buffer, { start, end }: PartRange): Steps<boolean> {
   for (let at = start; at < end; at += 1) {
     if ((at - start) % STEP_BYTES === STEP_BYTES - 1) yield STEP_BYTES
     const byte = bytes[at]
@@ -171,13 +171,13 @@ export class NearDelimiters {
     this.max = 4 * maxParts + 64
   }
 
-  /** Counts a line with this number of spaces after the boundary. Throws `ADP_LIMIT` above the limit. */
-  add(offset: number, blanks: number): void {
-    this.count += 1 + blanks
+  /** Counts a line with `padding` spaces and tabs at its end. Throws `ADP_LIMIT` above the limit. */
+  add(offset: number, padding: number): void {
+    this.count += 1 + padding
     if (this.count <= this.max) return
     throw new AdapterError(
       'ADP_LIMIT',
-      `The body has too many lines that begin with a boundary but are not delimiters (limit ${this.max}, blanks at line ends included). Nothing was posted. Use another boundary.`,
+      `The body has too many lines that begin with a boundary but are not delimiters (limit ${this.max}, spaces and tabs at line ends included). Nothing was posted. Use another boundary.`,
       { at: { offset } },
     )
   }
@@ -237,7 +237,7 @@ function readRest(
   let at = text
   while (at < to && at - text <= maxPadding && (bytes[at] === SPACE || bytes[at] === TAB)) at += 1
   if (at - text > maxPadding) {
-    const message = `A delimiter line has more than ${maxPadding} blanks at its end. Nothing was posted. Remove the blanks.`
+    const message = `A delimiter line has more than ${maxPadding} spaces and tabs at its end. Nothing was posted. Remove these characters.`
     throw new AdapterError('ADP_LIMIT', message, { at: { offset: start } })
   }
   if (at >= to) return { start, end: to, closing }

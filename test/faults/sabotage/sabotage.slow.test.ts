@@ -107,7 +107,7 @@ function breakReplies(seed: number, share: number, swapped: string[]): Handler {
   }
 }
 
-/** Creates a handler between client and adapter that sometimes adds a blank to the answer to a resent request. */
+/** Handles replies between client and adapter. Sometimes an earlier answer is rewritten with an additional space. */
 function rewriteReplies(seed: number, share: number): Handler {
   const random = createRandom(seed, 'renderings')
   const known = new Set<string>()

@@ -6,7 +6,7 @@ import { missingPooler, startPooler } from '../../support/postgres/start-pooler.
 import { missingPostgres, startPostgres, type TestPostgres } from '../../support/start-postgres.ts'
 import { batchOf, beginNew } from '../batches.ts'
 
-describe.skipIf(missingPostgres() !== undefined)('the connections of a PostgreSQL journal', () => {
+describe.skipIf(missingPostgres() !== undefined)('a connection of a PostgreSQL journal', () => {
   let postgres: TestPostgres
   let url: string
   beforeAll(async () => {
@@ -15,7 +15,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a PostgreSQ
   })
   afterAll(() => postgres.close())
 
-  test('fail the next statement, but do not end the process, if the connections break between two statements', async () => {
+  test('fails its next statement, but does not end the process, if it breaks between two statements', async () => {
     const pool = connectPostgres(url, { timeoutMs: 5_000 })
     onTestFinished(() => pool.end())
     const client = await pool.connect()
@@ -44,7 +44,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a PostgreSQ
     return Promise.all(found)
   }
 
-  test('use the settings of the journal, even if its URL, its database or its role has other settings', async () => {
+  test('uses the settings of the journal, even if its URL, its database or its role has other settings', async () => {
     const database = await postgres.createDatabase()
     const { pathname } = new URL(database)
     const pool = connectPostgres(database, { timeoutMs: 5_000 })
@@ -60,7 +60,7 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a PostgreSQ
       expect(await readSettings(one)).toEqual(['on', 'read committed', 'off', 'off'])
   })
 
-  test('give two instances different batch numbers even if the database has the isolation level repeatable read', async () => {
+  test('gives two instances different batch numbers even if the database has the isolation level repeatable read', async () => {
     const database = await postgres.createDatabase()
     const pool = connectPostgres(database, { timeoutMs: 5_000 })
     await pool.query(
@@ -83,21 +83,18 @@ describe.skipIf(missingPostgres() !== undefined)('the connections of a PostgreSQ
   })
 
   describe.skipIf(missingPooler() !== undefined)('through a pooler', () => {
-    test.each(['transaction', 'statement'] as const)(
-      'are refused if the pooler pools by %s',
-      async (mode) => {
-        const through = await startPooler(await postgres.createDatabase(), mode)
-        for (const open of [() => openJournal({ url: through }), () => openInspector(through)])
-          await expect(open()).rejects.toMatchObject({
-            code: 'ADP_CONFIGURATION',
-            message: expect.stringMatching(
-              /^journal.url leads to a pooler .* Nothing was written. .*pool_mode = session/,
-            ) as unknown,
-          })
-      },
-    )
+    test.each(['transaction', 'statement'] as const)('is refused if the pooler pools by %s', async (mode) => {
+      const through = await startPooler(await postgres.createDatabase(), mode)
+      for (const open of [() => openJournal({ url: through }), () => openInspector(through)])
+        await expect(open()).rejects.toMatchObject({
+          code: 'ADP_CONFIGURATION',
+          message: expect.stringMatching(
+            /^journal.url leads to a pooler .* Nothing was written. .*pool_mode = session/,
+          ) as unknown,
+        })
+    })
 
-    test('use the settings of the journal if the pooler pools by session', async () => {
+    test('uses the settings of the journal if the pooler pools by session', async () => {
       const through = await startPooler(await postgres.createDatabase(), 'session')
       expect(await readSettings(through)).toEqual(['on', 'read committed', 'off', 'off'])
       const journal = await openJournal({ url: through })

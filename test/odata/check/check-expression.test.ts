@@ -140,23 +140,23 @@ describe('checkFilter', () => {
   })
 })
 
-describe('parameter aliases in checkFilter', () => {
+describe('a parameter alias in checkFilter', () => {
   const aliases = (values: Readonly<Record<string, string>>) =>
     new Map(Object.entries(values).map(([name, value]) => [name, parseFilter(value)]))
 
-  test('have the value that the query gives them, or null if the query gives none', () => {
+  test('has the value that the query gives it, or null if the query gives none', () => {
     expect(check('Size eq @a', { aliases: aliases({ a: '@b add 1', b: 'Size' }) })).toMatchObject({
       right: { kind: 'arithmetic', left: { kind: 'member', path: ['Size'] } },
     })
     expect(check('Size eq @nothing')).toMatchObject({ right: { kind: 'constant', value: null } })
   })
 
-  test('have the same meaning inside and outside of lambda expressions', () => {
+  test('has the same meaning inside and outside of lambda expressions', () => {
     const inner = check('Parts/any(Name:Name/Name eq @a)', { aliases: aliases({ a: 'Name' }) })
     expect(inner).toMatchObject({ predicate: { right: { kind: 'member', variable: 0, path: ['Name'] } } })
   })
 
-  test('place an error of their value where the filter uses the alias', () => {
+  test('has an error in its value reported at the position where the filter uses the alias', () => {
     expect(faultOf(() => check('Open and @a', { aliases: aliases({ a: 'startswith(Name,1)' }) }))).toEqual({
       message: 'startswith cannot be applied to Edm.Int32',
       position: 9,
@@ -171,11 +171,11 @@ describe('parameter aliases in checkFilter', () => {
       { a: Array(20).fill('@b').join(' and '), b: Array(20).fill('@c').join(' and '), c: 'Open' },
       'The query uses aliases more than 100 times',
     ],
-  ])('are rejected if they would expand without bound: %j', (values, message) => {
+  ])('is rejected if it would expand without bound: %j', (values, message) => {
     expect(faultOf(() => check('@a', { aliases: aliases(values) }))).toEqual({ message, position: 0 })
   })
 
-  test('are rejected if a path follows them', () => {
+  test('is rejected if a path follows it', () => {
     expect(faultOf(() => check('@a/Name eq null')).message).toBe('An alias cannot be followed by a path')
   })
 })

@@ -39,7 +39,7 @@ describe('parseExpand', () => {
     ])
   })
 
-  test('accepts option names without $ and blanks after commas, and records the position of each item', () => {
+  test('accepts option names without $ and spaces after commas, and records the position of each item', () => {
     const [first, second] = parseExpand('A(expand=B;filter=C eq 1), D')
     expect(Object.keys(first?.options ?? {})).toEqual(['expand', 'filter'])
     expect(second).toEqual({ path: [{ ...property('D'), position: 27 }], options: {}, position: 27 })

@@ -49,7 +49,7 @@ describe('parseFilter, for literals', () => {
     expect(parseFilter('-INFO')).toMatchObject({ kind: 'negate', operand: { kind: 'path' } })
   })
 
-  test('accepts a time zone offset whose plus sign was decoded to a blank', () => {
+  test('accepts a time zone offset whose plus sign was decoded to a space', () => {
     expect(parseFilter('2014-02-13T13:00:00 01:00')).toMatchObject({ value: '2014-02-13T13:00:00+01:00' })
   })
 

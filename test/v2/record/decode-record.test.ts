@@ -74,7 +74,7 @@ describe('decodeRecord', () => {
     ['a guid in brackets that do not match', json({ Learner: `{${LEARNER})` }), [field('Learner', 'must be a guid')]],
     ['a guid in two braces', json({ Learner: `{{${LEARNER}}}` }), [field('Learner', 'must be a guid')]],
     ['a guid in braces without hyphens', json({ Learner: `{${DIGITS}}` }), [field('Learner', 'must be a guid')]],
-    ['a guid with blanks inside its braces', json({ Learner: `{ ${LEARNER} }` }), [field('Learner', 'must be a guid')]],
+    ['a guid with spaces inside its braces', json({ Learner: `{ ${LEARNER} }` }), [field('Learner', 'must be a guid')]],
     ['a guid with misplaced hyphens', json({ Learner: LEARNER.replace('0c', '0-c') }), [field('Learner', 'must be a guid')]],
     ['a guid with a digit too few', json({ Learner: DIGITS.slice(1) }), [field('Learner', 'must be a guid')]],
     ['minutes as an empty text', json({ MinutesLate: '' }), [field('MinutesLate', 'must be an int32 or null')]],
@@ -112,19 +112,19 @@ describe('decodeRecord', () => {
   const converted: [what: string, text: string, more: Partial<FlatRecord>][] = [
     ['flags as text in any letter case', json({ Present: 'TRUE', Absent: ' false ' }), { converted: 2 }],
     ['minutes as text', json({ MinutesLate: '12' }), { MinutesLate: 12, converted: 1 }],
-    ['minutes as text with a sign, zeros and blanks', json({ MinutesLate: ' +007 ' }), { MinutesLate: 7, converted: 1 }],
+    ['minutes as text with a sign, zeros and spaces', json({ MinutesLate: ' +007 ' }), { MinutesLate: 7, converted: 1 }],
     ['the smallest int32 as text', json({ MinutesLate: '-2147483648' }), { MinutesLate: -2147483648, converted: 1 }],
     ['a guid in braces', json({ Learner: `{${LEARNER}}` }), { converted: 1 }],
     ['a guid in parentheses', json({ Learner: `(${LEARNER})` }), { converted: 1 }],
     ['a guid without hyphens', json({ Learner: DIGITS }), { converted: 1 }],
-    ['guids with surrounding blanks', json({ Learner: `\t${LEARNER} `, AttendableEvent: ` {${EVENT}} `, SchoolAttendanceCode: `${CODE}\n` }), { converted: 3 }],
+    ['guids with surrounding white space', json({ Learner: `\t${LEARNER} `, AttendableEvent: ` {${EVENT}} `, SchoolAttendanceCode: `${CODE}\n` }), { converted: 3 }],
     ['a guid without hyphens in capitals', json({ AttendableEvent: EVENT.replaceAll('-', '') }), { converted: 1 }],
   ] // prettier-ignore
   it.each(converted)('converts %s, and counts the conversion (batch-wire 4)', (_, text, more) => {
     expect(decodeRecord(text)).toEqual({ record: { ...record, ...more }, faults: undefined })
   })
 
-  it('refuses a long text of blanks in linear time', () => {
+  it('refuses a long text of spaces in linear time', () => {
     const text = `${' '.repeat(1_000_000)}x`
     const { faults } = decodeRecord(json({ Learner: text, Present: text, MinutesLate: text }), noBatchLimits)
     expect(faults).toHaveLength(3)
@@ -145,7 +145,7 @@ describe('decodeRecord', () => {
     expect(read([...members, '"a7":0']).faults).toMatchObject([{ code: 'ADP_JSON' }])
   })
 
-  it('decodes every record that the test writes, with any quotes, escapes and blanks', () => {
+  it('decodes every record that the test writes, with any quotes, escapes and white space', () => {
     const guid = fc.uuid().chain((id) => fc.constantFrom(id, id.toUpperCase()))
     const unmapped = fc.dictionary(
       fc.string({ minLength: 1 }).map((name) => `x${name}`),

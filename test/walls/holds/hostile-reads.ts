@@ -41,8 +41,8 @@ const pages: readonly [name: string, status: number, make: () => Uint8Array, dri
   ['380,000 members beside the rows', 502, () => page(`{"value":[],${times(380_000, (n) => `"${n.toString(36)}":1`).join()}}`)],
   ['rows with distinct names', 502, () => collection(20_000, (n) => `{${times(6, (k) => `"${(n * 6 + k).toString(36)}":1`).join()}}`)],
   ['a mark with a comment of 4 MiB', 200, () => collection(1, (n) => JSON.stringify({ ...row(n), Qualifier: { Comment: '\\'.repeat(2 * MIB - 1_000) } }))],
-  ['4 MiB of blanks', 200, () => page(`{"value":[${' '.repeat(4 * MIB - 20)}]}`)],
-  ['31 MiB of blanks', 502, () => page(' '.repeat(31 * MIB))],
+  ['4 MiB of spaces', 200, () => page(`{"value":[${' '.repeat(4 * MIB - 20)}]}`)],
+  ['31 MiB of spaces', 502, () => page(' '.repeat(31 * MIB))],
   ['50,000 chunks of a byte', 200, () => page(`{"value":[]${' '.repeat(50_000)}}`), true],
 ] // prettier-ignore
 
@@ -80,7 +80,7 @@ const heads: readonly [name: string, status: number, make: () => readonly Outsid
   ['a JWT of nested brackets', 200, () => [get(`${SET}?$filter=${WEEK}`, { Authorization: `bearer a.${Buffer.from('['.repeat(45_000)).toString('base64url')}.x` })]],
   ['1,900 headers', 431, () => [get(`${SET}?$filter=${WEEK}`, Object.fromEntries(times(1_900, (n) => [`x-${n}`, 'y'])))]],
   ['an Accept of 60,000 types', 200, () => [get(`${SET}?$filter=${WEEK}`, { Accept: 'a/b,'.repeat(30_000) })]],
-  ['a Prefer of 60,000 blanks', 200, () => [get(`${SET}?$filter=${WEEK}`, { Prefer: ` ${'odata.maxpagesize= '.repeat(6_000)}x` })]],
+  ['a Prefer of 6,000 spaces', 200, () => [get(`${SET}?$filter=${WEEK}`, { Prefer: ` ${'odata.maxpagesize= '.repeat(6_000)}x` })]],
   ['a Connection of 40,000 options and 900 fields', 400, () => [get('/V3/LearnerPersonals', { ...Object.fromEntries(times(900, (n) => [`x-${n}`, 'y'])), Connection: times(40_000, () => 'x').join() })]],
   ['a Connection of 100 options and 900 fields', 200, () => [get('/V3/LearnerPersonals', { ...Object.fromEntries(times(900, (n) => [`x-${n}`, 'y'])), Connection: times(100, (n) => `x-${n}`).join() })]],
   ['a Forwarded of 60,000 commas', 200, () => [get(`${SET}?$filter=${WEEK}`, { 'X-Forwarded-For': '1,'.repeat(60_000), Forwarded: 'for=1;' })]],

@@ -1,7 +1,7 @@
 /** Bytes that senders put behind a request (batch-wire F33), with the status of the answer to these bytes. */
 export const tails: Readonly<Record<string, readonly [bytes: string, status: number]>> = {
   'a NUL byte': ['\0', 400],
-  'a blank': [' ', 400],
+  'a space': [' ', 400],
   'a Ctrl-Z byte': ['\u001a', 400],
   'a second closing delimiter': ['--batch--\r\n', 400],
   'plain text': ['the end', 400],
