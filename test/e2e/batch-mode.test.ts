@@ -89,7 +89,7 @@ it('the adapter accepts the complete parts of a V3 batch reply if the reply brea
   expect(statuses).toEqual([...Array<number>(taken).fill(201), ...Array<number>(6 - taken).fill(504)])
 })
 
-describe('V3 batches', () => {
+describe('a V3 batch', () => {
   /** Starts a V3 service that answers every record of a batch in the order of the request. */
   const serve = () =>
     startUpstream((seen, response) => {
