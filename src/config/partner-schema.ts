@@ -318,7 +318,10 @@ export const partnerSchema = z.strictObject({
     'Comparison with V2 of the requests that V3 served at the stages canary and v3.',
     z
       .strictObject({
-        v2: key('Percentage of these writes and reads that are compared with V2.', percent.default(0)),
+        v2: key(
+          'Percentage of the writes and reads served by V3 that the adapter compares with V2.',
+          percent.default(0),
+        ),
       })
       .prefault({}),
   ),

@@ -57,7 +57,7 @@ export interface JournalOptions {
   readonly plaintext?: 'accept' | 'refuse'
   /** Timeout of `settle`. Default 60 s. */
   readonly settleTimeoutMs?: number
-  /** Maximum bytes of stored requests, for each owner, and for all unverified clients together. Default: `keptLimits`. */
+  /** Maximum bytes of stored requests, for each owner, and for all newcomers together. Default: `keptLimits`. */
   readonly kept?: KeptLimits
   readonly clock?: WallClock
   readonly processes?: Processes

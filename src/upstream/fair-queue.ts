@@ -5,11 +5,11 @@ export interface QueueKey {
   readonly partner: string
   /** The owner, unique across all partners. */
   readonly owner: string
-  /** Returns true once V3 has accepted the credentials of the request. */
+  /** Returns true once V3 or V2 has accepted the credentials of the request. */
   isAccepted(): boolean
 }
 
-/** The holder that represents all clients whose credentials V3 has not accepted yet. The code calls such clients newcomers. */
+/** The holder that represents all clients whose credentials neither V3 nor V2 has accepted yet. The code calls such clients newcomers. */
 export const NEWCOMERS = ''
 
 /** The queue key of callers that do not divide a resource between clients. */
@@ -107,7 +107,7 @@ type Waiter = Pick<QueuedCall, 'queueKey' | 'admit'>
 
 /**
  * Admits calls as the supply allows, and queues all other calls by priority. Within a priority the partners take turns, and within a
- * partner the owners take turns. The calls of one owner stay in order. All owners that V3 has not accepted share one turn, as if they were
+ * partner the owners take turns. The calls of one owner stay in order. All newcomers share one turn, as if they were
  * one more partner.
  */
 export class FairQueue {
@@ -265,7 +265,7 @@ class FairLine {
     else waiters.push(waiter)
   }
 
-  /** Moves owners that V3 has accepted in the meantime from the newcomers to their partner. */
+  /** Moves newcomers that V3 or V2 has accepted in the meantime to their partner. */
   private promote(): void {
     const newcomers = this.groups.get(NEWCOMERS)
     if (newcomers === undefined) return
