@@ -97,7 +97,7 @@ export function createTally() {
   }
 }
 
-/** Returns true for names from fixed lists, such as kinds. `(other)` never replaces them, so that each keeps its meaning. */
+/** Returns true for names from fixed lists, such as kinds. `(other)` never replaces such a name, so that the name keeps its meaning. */
 const isFixedName = (name: string): boolean =>
   name === OTHER ||
   differenceKinds.some((kind) => kind === name) ||

@@ -1,4 +1,4 @@
-/** Every compared record gets exactly one verdict. */
+/** The verdicts. Every compared record gets exactly one verdict. */
 export const verdicts = ['same', 'equivalent', 'differs', 'onlyV2', 'onlyV3', 'unknown'] as const
 export type Verdict = (typeof verdicts)[number]
 

@@ -105,10 +105,7 @@ async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
   return batches
 }
 
-/**
- * Erases the hashes of keys in settled batches without a request. With the salt, a reader of the file could test a hash against learners
- * and events.
- */
+/** Erases the hashes of keys in settled batches without a request, because the salt allows a test of each hash against learners and events. */
 async function dropKeys({ db, exclusively }: Store): Promise<void> {
   for (let last = -1; ;) {
     // A batch that V2 served has a payload row that contains no request.

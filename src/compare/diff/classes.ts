@@ -80,7 +80,7 @@ export function classesOf(
 const QUARTER_SECONDS = 900
 const DAY_SECONDS = 86_400
 
-/** Returns the class of a shift in time. Shifts by whole time zones or one day are exact; others are ranges, which reveal no time. */
+/** Returns the class of a shift in time. Shifts by whole time zones or one day are exact; all other shifts are ranges, which reveal no time. */
 function shiftClass(seconds: number): string {
   const sign = seconds < 0 ? '-' : '+'
   const size = Math.abs(seconds)

@@ -44,7 +44,7 @@ export function findMarkDifferences(
   })
 }
 
-/** Counts a history that only V2 has as equivalent, since the adapter omits histories by default. Returns false if it must be compared. */
+/** Counts a history that only V2 has as equivalent, since the adapter omits histories by default. Returns false if the member must be compared. */
 function acceptOmittedHistory(v2: unknown, v3: unknown, findings: Findings): boolean {
   if (!isEmpty(v3) || !(Array.isArray(v2) || isEmpty(v2))) return false
   if (!isEmpty(v2)) findings.agree('history-left-out', HISTORIES)

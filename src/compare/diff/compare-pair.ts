@@ -46,7 +46,7 @@ const pairKeyOf = (mark: unknown): string | undefined => {
   return learner === undefined || event === undefined ? undefined : `${learner}\n${event}`
 }
 
-/** How records are identified (service.md 2.10). A mark has an id. A mark without an id is identified by learner and session. */
+/** The keys that identify records (service.md 2.10): the id, or the learner and session of a mark without an id. */
 const keys: Readonly<Record<Pair['kind'], Keys>> = {
   marks: {
     keyOf: (mark) => idIn(mark, 'ExternalID') ?? pairKeyOf(mark),

@@ -18,8 +18,8 @@ export function toFigures(
   const schools = (kept?.periods ?? []).map((period) => period.schools[checkBits[check]] ?? [])
   // The cap applies to each period separately. A school with at most `schoolShare` of each period has at most this share of the total.
   const countedPairs = sumOf(schools.map((pairs) => cappedSum(pairs, schoolShare)))
-  // Differences are not capped per school, since a difference of one school may affect all schools. A difference that belongs to no pair of
-  // learner or day is added separately, so that it is not lost.
+  // Differences are not capped per school, since a difference of one school may affect all schools. A difference without a learner or a day
+  // is added separately.
   const unpaired = countsOf(counts, 'uncounted').filter(({ fields }) => fields[1] === 'differs')
   const differing = sumOf([
     ...(kept?.periods ?? []).map((period) => period.differing),

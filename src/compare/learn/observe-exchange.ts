@@ -7,7 +7,7 @@ import { encodingOf, fieldOf, headersOf, type WireExchange } from '../wire-excha
 
 export type LearnedExchange = Pick<WireExchange, 'kind' | 'request' | 'reply'>
 
-/** Larger replies are not observed, since they rarely show more than smaller replies. */
+/** Maximum size in bytes of a reply that is observed. Larger replies rarely show more than smaller replies. */
 const MAX_REPLY_BYTES = 1_048_576
 const MAX_RECORDS = 50
 const MAX_DEPTH = 8

@@ -21,7 +21,7 @@ interface Observation {
 interface Proposal {
   readonly path: string
   readonly current: string | boolean
-  /** `change`: the evidence supports `proposed`. `keep`: it supports the current value. The other results contain no proposal. */
+  /** `change`: the evidence supports `proposed`. `keep`: the evidence supports the current value. The other results contain no proposal. */
   readonly result: 'change' | 'keep' | 'contradictory' | 'none'
   readonly proposed?: string | boolean
   readonly evidence: readonly Observation[]

@@ -148,7 +148,7 @@ function judgeRecords(
   const built = buildBatchReply(plan, request, parts)
   const whole = new Findings(rules)
   if (envelope !== undefined) compareEnvelopes(envelope, built, whole)
-  /** Returns `undefined` if a newer mark replaced the accepted mark, or if the accepted mark was not read. */
+  /** Judges one record. Returns `undefined` if a newer mark replaced the accepted mark, or if the accepted mark was not read. */
   const judge = (
     { planned, part, body, accepted }: AnsweredRecord,
     index: number,

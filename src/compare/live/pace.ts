@@ -9,7 +9,7 @@ export type PaceRefusal = 'silence' | 'pace'
 
 /**
  * The rate limit for comparisons: a fifth of the calls of the partner, with a lower priority than the calls of its clients. After V2 or V3
- * has answered 429 to a comparison or a client, comparisons send it no request for five minutes.
+ * has answered 429 to a comparison or a client, comparisons send that side no request for five minutes.
  */
 export interface Pace {
   /**

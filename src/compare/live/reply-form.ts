@@ -98,7 +98,7 @@ function layoutOf({ parts, changesets }: BatchReply): string {
 const essenceOf = (type: string | undefined): string | undefined =>
   type?.split(';', 1)[0]?.trim().toLowerCase()
 
-/** Clients look for the prefix `batchresponse_` (service.md 4.2). */
+/** Returns the class of a boundary. Clients look for the prefix `batchresponse_` (service.md 4.2). */
 const boundaryClass = (type: string | undefined): string =>
   /boundary="?batchresponse_/i.test(type ?? '') ? 'boundary:batchresponse_' : 'boundary:other'
 

@@ -27,7 +27,7 @@ const keptOption =
 const keptParameter =
   /^(?:boundary|charset|msgtype|type|version|q|return|wait|maxpagesize|continue-on-error|ieee754compatible|(?:odata\.)?[\w.]*(?:metadata|streaming))$/i
 
-/** Matches a header, and also an indented line or one that begins with `:`, which parsers append to the header before. */
+/** Matches a header, and also an indented line or a line that begins with `:`, which parsers append to the header before. */
 const HEADER = /^[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*)?:/
 const REQUEST = /^([A-Za-z]+[ \t]+)(\S(?:.*\S)?)([ \t]+HTTP\/\d.*)$/
 /**
@@ -154,7 +154,7 @@ function maskQuery(query: string): string {
     .join('')
 }
 
-/** Matches an option inside the value of another option, after any separator. `CREDENTIAL` matches by the names of credentials. */
+/** Matches an option inside the value of another option, after any separator. `CREDENTIAL` matches an option named like a credential. */
 const INNER_OPTION =
   /((?:^|[;(?]|%3B|%26|%28|%3F) *)((?:(?!%3D|%3B)[^=;&()\s'"])*)(=|%3D)((?:(?!%3B|%26)[^;&)'"\s])*)/gi
 const CREDENTIAL =

@@ -28,7 +28,7 @@ const NAME = /^\d{6,}-\d{8}T\d{6}Z$/
 const DRAFT = '.draft-'
 /** The age at which a draft is deleted. An older draft is left over from a crash, since processes finish their drafts within moments. */
 const DRAFT_MS = 3_600_000
-/** The file system allocates at least one block per file. */
+/** The size in bytes of a block of the file system, which allocates whole blocks for each file. */
 const BLOCK = 4_096
 const MAX_AGE_MS = 2_592_000_000
 
@@ -57,7 +57,7 @@ export async function openRecordingStore(options: StoreOptions) {
       await removeOld()
       const stamp = new Date(receivedMs).toISOString().replaceAll(/[-:]|\.\d{3}/g, '')
       for (;;) {
-        // The name is part of the authenticated data of each file.
+        // Seals again for each name, because the name is part of the authenticated data of each file.
         const name = `${String(counter + 1).padStart(6, '0')}-${stamp}`
         const sealed = new Map(
           [...files].map(([file, bytes]) => [file + SEALED, sealFile(key, `${name}/${file}`, bytes)]),

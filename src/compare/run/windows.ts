@@ -42,7 +42,7 @@ export function planWindows(options: WindowPlanOptions) {
   return {
     /** The number of days in all windows of marks: the days of the range, multiplied by the number of lists. */
     days: daysOf({ fromMs, toMs }) * lists,
-    /** Yields the windows. Each window is planned after `fit` was called for the one before. */
+    /** Yields the windows. Each window is planned after `fit` was called for the previous window. */
     windows: function* (): Generator<Window> {
       for (let list = 0; list < lists; list += 1)
         for (let from = fromMs; from < toMs;) {

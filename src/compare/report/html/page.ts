@@ -62,7 +62,7 @@ section,footer{margin-top:7mm}h2,h3,figcaption,.lead{break-after:avoid}.classes 
 .scroll,.chart .scroll{overflow:visible;max-height:none}details:not([open]){display:none}}
 `
 
-/** Forbids the page from loading, running or sending anything. Only the style sheet with this digest is allowed. */
+/** The policy that forbids the page to load, run or send anything. Only the style sheet with this digest is allowed. */
 export const reportPolicy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'; base-uri 'none'; form-action 'none'`
 
 const styleSheet = new Markup(`<style>${styles}</style>`)
