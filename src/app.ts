@@ -389,8 +389,8 @@ function openConsole({ config, stores, metrics, events, nowMs }: Parts) {
 
 /**
  * The part of a lease during which an instance may use the stages that it has read. An instance relies on its lease for 0.8 of the length
- * of the lease after a renewal, and other instances wait for it for 1.2 of the length. This part must be below the difference of 0.4, so
- * that other instances still wait for an instance that uses the stages, even after a pause.
+ * of the lease after a renewal, and other instances wait for the instance for 1.2 of the length. This part must be below the difference of
+ * 0.4, so that other instances still wait for an instance that uses the stages, even after a pause.
  */
 const COUNTED_LEASES = 0.38
 

@@ -167,7 +167,7 @@ export function formatLocation(at: ErrorLocation): string {
   return words.join(', ')
 }
 
-/** Returns the `target` of an error. For `ADP_QUERY` it is the query option, as in the errors of the service. */
+/** Returns the `target` of an error. For `ADP_QUERY` the target is the query option, as in the errors of the service. */
 function targetOf({ code, at }: AdapterError): string {
   return code === 'ADP_QUERY' ? (at.path ?? 'query') : formatLocation(at)
 }

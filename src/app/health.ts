@@ -3,7 +3,7 @@ import type { Journal } from '../journal/index.ts'
 import type { Readiness } from '../proxy/operations.ts'
 import type { StoredStages } from '../rollout/live/stored-stages.ts'
 
-/** Returns what the console shows of the health of this instance. Without a `journal`, the instance has not started. */
+/** Returns the health of this instance as the console shows it. `journal` is `undefined` before the start. */
 export function healthOf(journal: Journal | undefined, stages: StoredStages | undefined): InstanceHealth {
   const failed = journal?.isDamaged() === true ? 'damaged' : 'unavailable'
   return {

@@ -19,7 +19,7 @@ import { createV3Reader, type V3Credentials, type V3Reader } from '../v3/index.t
 import { callsPerSecondOf, ownRateOf, toPartner, toTokenSource } from './partners.ts'
 import { createRoutes } from './routes.ts'
 
-/** The number of connections to one side. A comparison run reads one window while it compares the previous window. */
+/** The number of connections to one side. A run reads one window at a time. */
 const CONNECTIONS = 4
 /** The time limit for one page including retries, in milliseconds. A run fails if the service is busy for longer. */
 const PAGE_BUDGET_MS = 300_000

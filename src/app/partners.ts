@@ -35,7 +35,7 @@ interface ConfiguredPartners {
 interface TokenRequests {
   /** The way to the token endpoints. */
   readonly route?: UpstreamRoute
-  /** Called each time that a token endpoint issues no token for a partner. `isDenied`: it rejected the client in the configuration. */
+  /** Called each time that a token endpoint issues no token for a partner. `isDenied`: the endpoint rejected the configured client. */
   readonly onFailed?: (partner: string, isDenied: boolean) => void
 }
 
@@ -118,7 +118,7 @@ export function ownerOfClient(
   return identify({ id, match, identityClaims: identity.claims, unit: canary, tokens }, credentials).owner
 }
 
-/** Returns the stage at which a partner begins. With two approvals it is `legacy`, so that the file alone cannot move a partner forward. */
+/** Returns the stage at which a partner begins. With two approvals the stage is `legacy`, so that the file alone cannot move a partner forward. */
 export function toFileStage(
   { stage, canary }: PartnerConfig,
   { approval }: Pick<Config['rollout'], 'approval'>,

@@ -119,7 +119,7 @@ function isExempt({ hostname, port, protocol }: URL, list: string): boolean {
   })
 }
 
-/** Creates the certificates of a way to an upstream once, because reading all authorities takes milliseconds. */
+/** Creates the TLS context for an upstream. Called once, because reading all authorities takes milliseconds. */
 function toSecureContext({ ca, cert, key }: NonNullable<Upstream['tls']>) {
   return createSecureContext({
     ...(ca && { ca: [...getCACertificates('default'), ca.reveal()] }),

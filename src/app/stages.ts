@@ -13,7 +13,7 @@ export function stageFileOf(journal: JournalConfig): string | undefined {
   return url.startsWith('sqlite:') ? `${url.slice('sqlite:'.length)}.stages` : undefined
 }
 
-/** Returns the path of the file with the number of the last change that was seen in the journal, or `undefined` without `stateDir`. */
+/** Returns the path of the high-water file of a PostgreSQL journal, or `undefined` without `stateDir`. */
 export function highWaterFileOf({ stateDir }: Pick<JournalConfig, 'stateDir'>): string | undefined {
   return stateDir === undefined ? undefined : join(stateDir, 'journal.mark')
 }

@@ -13,7 +13,7 @@ import type { ConsoleMainCalls, ConsoleThreadCalls, ConsoleThreadStart } from '.
 
 interface ConsoleDataOptions extends Pick<Config, 'journal'> {
   readonly clock: Clock
-  /** Called if the store of the console cannot be opened or written. Until it can, the pages of the console are outdated or empty. */
+  /** Called if the store of the console cannot be opened or written. Meanwhile the pages of the console are outdated or empty. */
   readonly onFailure: () => void
 }
 
