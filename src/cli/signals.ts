@@ -16,7 +16,7 @@ function onceShellEnds(end: () => void): () => void {
   return () => clearInterval(timer)
 }
 
-/** Returns a signal that aborts on the first SIGINT (Ctrl+C) or SIGTERM. The second ends the program. `stop` removes the handlers. */
+/** Returns a signal that aborts on the first SIGINT (Ctrl+C) or SIGTERM. A second signal ends the program. `stop` removes the handlers. */
 export function untilSignal(): { readonly signal: AbortSignal; readonly stop: () => void } {
   const controller = new AbortController()
   const end = (signal: NodeJS.Signals): void => process.exit(signal === 'SIGINT' ? 130 : 143)

@@ -27,7 +27,7 @@ export function formatTable<Row>(rows: readonly Row[], columns: readonly Column<
 export interface Answer {
   readonly document: unknown
   readonly text: () => string
-  /** Default: 0. */
+  /** The exit status. Default: 0. */
   readonly status?: number
   /** True if the command refused to do its work, so that the text goes to standard error. */
   readonly isRefusal?: boolean

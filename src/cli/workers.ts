@@ -20,7 +20,7 @@ type Peer = Remote<WorkerCalls> & ReloadPeer
 
 export interface ReloadPeer extends Pick<Remote<WorkerCalls>, 'call'> {
   readonly id: number
-  /** Sends a signal that ends the worker. Another worker replaces it. */
+  /** Sends a signal that ends the worker. Another worker replaces the ended worker. */
   readonly kill: (signal: 'SIGTERM' | 'SIGKILL') => void
 }
 
@@ -108,7 +108,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
     )
   }
   try {
-    // JSON would turn some numbers of the metrics into null.
+    // JSON, the default, would turn infinite numbers in the metrics into null.
     cluster.setupPrimary({ serialization: 'advanced' })
     const url = await start()
     await Promise.all(Array.from({ length: count - 1 }, start))
@@ -224,7 +224,7 @@ export async function runWorker(create: (config: Config, overrides: AppOverrides
     stop: () => stop(undefined),
   }
   primary.answer({ ...calls })
-  // A terminal and systemd signal the whole process group, and the primary calls `stop` as well. Only the first has an effect.
+  // A terminal and systemd signal the whole process group, and the primary calls `stop` as well. Only the first call has an effect.
   process.on('SIGINT', calls.stop).on('SIGTERM', calls.stop)
   // SIGHUP is ignored, because the primary reloads the configuration for all workers.
   process.on('SIGHUP', () => undefined)

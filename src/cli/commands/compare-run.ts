@@ -99,7 +99,7 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
 
 const readDay = readAs(z.iso.date(), 'The day must have the form YYYY-MM-DD.')
 
-/** The milliseconds for a mark to become visible on the other side before a second read. The sandbox shows a mark at once. */
+/** The pause before a second read, in milliseconds. In the pause a mark becomes visible on the other side; in the sandbox, at once. */
 const PAUSE_MS = { service: 1_000, loopback: 50 }
 
 /** Reports an error of a service with the status of an inconclusive run, because exit status 1 means that something differs. */

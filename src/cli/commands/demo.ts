@@ -49,14 +49,14 @@ const PARTNER = 'demo'
 
 /** The evidence of a small partner: 74 learner-days without a difference, and no minimum number of days. */
 const rehearsalEvidence = { limit: 0.04, days: 0 }
-/** Every write is compared, and the 503 of V3 is answered soon. */
+/** Settings with which every write is compared. While V3 is down, the client gets the reply 503 within `budgetMs`. */
 const rehearsalPartner = {
   compare: { percent: 100, settleMs: 100 },
   check: { v2: 100 },
   v3: { budgetMs: 3_000 },
 }
 
-/** The number of schools. A share of 20 % selects some of them. */
+/** The number of schools, large enough that a share of 20 % selects some of the schools. */
 const SCHOOLS = 20
 
 export function addDemo(command: Command): void {

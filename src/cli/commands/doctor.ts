@@ -113,7 +113,7 @@ async function examineConfig(path: string, config: Config): Promise<readonly Che
 }
 
 const DAY_MS = 86_400_000
-/** The tolerated differences of clocks. Where identity and content do not decide, the adapter orders marks of clients by time. */
+/** The tolerated difference of clocks, in milliseconds. The adapter orders marks by time if identity and content do not decide. */
 const CLOCK_MS = { warning: 2_000, fails: 30_000 }
 
 async function examineAddress(config: Config, { url, side }: UpstreamAddress): Promise<readonly Finding[]> {
@@ -249,7 +249,7 @@ async function examineFiles(path: string, { journal }: Config): Promise<readonly
 const isOpen = (path: string, bits: number): boolean =>
   ((statSync(path, { throwIfNoEntry: false })?.mode ?? 0) & bits) !== 0
 
-/** The learner of the query does not exist, so a read with the query finds nothing. */
+/** The day and the learner of a query that finds nothing, because no learner has this id. */
 const [AUGUST_MS, NOBODY] = [Date.parse('2020-08-01'), '00000000-0000-4000-8000-000000000000']
 const QUERY = writeMarkQuery({ fromMs: AUGUST_MS, toMs: AUGUST_MS + DAY_MS }, [NOBODY])
 
@@ -273,7 +273,7 @@ async function examineRead(
   } catch (cause) {
     if (cause instanceof DOMException) return [['fails', 'there was no response within 10 s']]
     if (!(cause instanceof AdapterError)) throw cause
-    // The clients of this partner send their own credentials, and the environment contains no credentials.
+    // Clients of this partner send their own credentials, and the environment has none to read with.
     if (cause.code === 'ADP_USAGE') return [['skipped', 'no credentials are given', cause.message]]
     return [['fails', describeCause(side, cause)]]
   }

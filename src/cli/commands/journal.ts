@@ -198,7 +198,7 @@ async function checkJournal(inspector: JournalInspector): Promise<Answer> {
   }
 }
 
-/** Accepts a damaged journal. Without `--yes` it only prints the consequences, with exit status 1. */
+/** Accepts a damaged journal. Without `--yes` the command only prints the consequences, with exit status 1. */
 async function acceptJournal(options: AdoptOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const { journal } = config

@@ -177,7 +177,7 @@ async function startHere(config: Config, overrides: AppOverrides): Promise<Adapt
   return { url, reload: app.reload, stop: () => app.close(), consoleData: app.consoleData() }
 }
 
-/** Starts the workers. The primary process serves no requests, so it does not load the adapter. */
+/** Starts the workers. The primary process serves no requests, so the primary process does not load the adapter. */
 async function startInWorkers(config: Config, count: number, logger: Logger): Promise<Adapter> {
   const watch = createWorkerWatch(logger)
   const workers = await startWorkers(config, count, watch)

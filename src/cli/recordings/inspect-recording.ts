@@ -26,7 +26,7 @@ export interface InspectSettings {
   readonly boundary: string | undefined
 }
 
-/** Returns the settings of a partner for the check. `boundary` overrides the boundary that the recording names or with which it begins. */
+/** Returns the settings of a partner for the check. `boundary` is used instead of the boundary in the recording. */
 export function inspectSettingsOf(
   config: Config,
   partner: PartnerConfig,
@@ -147,8 +147,7 @@ export interface CheckedFolder {
 
 const MAX_FILES = 1_000
 
-/** Inspects the files `request.http` and `request.http.sealed` of a folder, or all its files if there are no such files. Inspects at most
- * 1,000 files. `key` decrypts recordings. */
+/** Inspects the `request.http` files of a folder (also sealed), or else all its files, at most 1,000. `key` decrypts recordings. */
 export async function inspectFolder(
   folder: string,
   settings: InspectSettings,

@@ -18,7 +18,7 @@ import {
 } from '../../v2/index.ts'
 
 interface OpenedRecording {
-  /** The decompressed body, or `undefined` if it cannot be read. */
+  /** The decompressed body, or `undefined` if the file has no readable request. */
   readonly body: Buffer | undefined
   readonly contentType: string | undefined
   /** The header fields. A recording of a body alone has only the Content-Type. */

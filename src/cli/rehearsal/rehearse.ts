@@ -26,7 +26,7 @@ interface RehearsalOptions {
 
 /** The share of the schools on V3 at `canary`, in percent. A guard needs enough schools on both sides. */
 const SHARE = 50
-/** The part of the marks that V3 shows with another code while it has a defect. */
+/** The part of the marks that V3 shows with another code while V3 has a defect. */
 const DEFECT = 0.2
 
 const POLL_MS = 1_000

@@ -16,13 +16,13 @@ interface TrafficOptions {
 
 /** The number of marks in a register. */
 const MARKS = 10
-/** Every school posts one register in this time, in seconds: once in each window of a guard. */
+/** The time in seconds in which every school posts one register. A window of a guard lasts as long. */
 const ROUND_S = 10
 /** The time after which a client sends a register again that was not accepted, in milliseconds. */
 const RETRY_MS = 5_000
 /** One register in this many is followed by a correction of its last mark. */
 const CORRECTED = 20
-/** The number of attendance codes. Few codes are compared soon. */
+/** The number of attendance codes in the marks. The fewer codes, the sooner all codes have been compared. */
 const CODES = 4
 
 const samplesSchema = z.object({

@@ -55,7 +55,7 @@ export async function change(partner: string, step: Step, options: Target): Prom
   })
 }
 
-/** Creates a function that prints the instances for which a step waits, whenever they change. */
+/** Creates a function that prints the instances for which a step waits, whenever these instances change. */
 function createWaitingReport(): NonNullable<DriveOptions['onWaiting']> {
   let last = ''
   return (waiting, { liveInstances }) => {

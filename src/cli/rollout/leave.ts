@@ -18,7 +18,7 @@ const DAY_MS = 86_400_000
 /** The number of characters of a client's hash in the table. The JSON document has the whole hash. */
 const SHOWN = 12
 
-/** Lists the clients of a partner that still write through V2, from the batches of the journal. */
+/** Lists the clients of a partner whose V2 writes are in the journal, each with the side that served the latest write. */
 export async function listClients(partner: string, options: LeaveOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const [view, found] = await readStore(config, async (store) => [

@@ -114,8 +114,8 @@ export interface AdoptedStages {
 }
 
 /**
- * Takes each partner of an adopted journal back to the stage in this machine's stage file if that stage is lower. Otherwise a step back
- * would be undone. Then removes the lost audit trail from the stage file.
+ * Takes each partner back to the stage in this machine's stage file if that stage is lower, because an adopted journal may have lost a step
+ * back. Then removes the lost audit trail from the stage file.
  */
 export async function adoptStages(config: Config): Promise<AdoptedStages> {
   const kept = await readStageFile(config)

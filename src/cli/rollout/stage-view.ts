@@ -23,7 +23,7 @@ export interface StageView {
   readonly by: string | undefined
   readonly reason: string | undefined
   readonly pending: PendingChange | undefined
-  /** The stage in the file if it has no effect: each step takes two people, or the partner began at another stage. */
+  /** The stage in the file, if it has no effect because steps need an approval or because the partner began at another stage. */
   readonly ignored: Stage | undefined
   /** The partner in the configuration file, or `undefined` if the file does not have the partner. */
   readonly file: FilePartner | undefined
