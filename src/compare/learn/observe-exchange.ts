@@ -118,7 +118,7 @@ const MAX_MESSAGE = 200
 /** Stands in for a text that may contain a value of a record. */
 export const WITHHELD = '(withheld)'
 
-/** The words of the service's own error texts. None of them identifies a learner. */
+/** The words of the service's own error texts. No word of the set identifies a learner. */
 const serviceWords: ReadonlySet<string> = new Set(
   `ok created accepted no bad unauthorized forbidden not found method allowed conflict gone too many requests internal server error unavailable
   gateway timeout service the does do exist is a an of be by may must was with to this record code event lookup learner identifier attendee session

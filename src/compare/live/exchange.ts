@@ -48,7 +48,7 @@ export interface ExchangeHead {
 
 export interface ComparedExchange extends ExchangeHead {
   readonly check: CheckKind
-  /** A hash that a resent request has too, so that its counts are added once. If `undefined`, the exchange counts every time. */
+  /** A hash that is equal for a request and its resends, so that their counts are added once. If `undefined`, the exchange counts every time. */
   readonly fingerprint?: string | undefined
   /** Empty if the exchange was sampled but not compared. */
   readonly records: readonly ComparedRecord[]

@@ -76,7 +76,7 @@ const CLOCK_MS = 1_000
 
 interface PendingMark {
   readonly followed: FollowedMark
-  /** The mark as last read, without its histories. Histories grow with every write, so they are compared only when the mark is read. */
+  /** The mark as last read, without its histories. Histories grow with every write, so they are compared at once and not kept. */
   seen: Members | undefined
   comparison: Comparison | undefined
   /** True if the mark was read after `settleMs` had passed. */

@@ -29,7 +29,7 @@ export interface Pace {
 export type ClientLimit = Pick<RateLimit, 'acquire' | 'sincePauseMs'>
 
 const SILENCE_MS = 300_000
-/** The minimum interval between entries about a pause in the journal. The first entry already informs the other instances. */
+/** The minimum interval between two notes of a pause in the journal, since the first note already informs the other instances. */
 const NOTE_INTERVAL_MS = 1_000
 /** The fraction of the partner's calls that comparisons may use. */
 const SHARE = 1 / 5

@@ -27,7 +27,7 @@ export function writeReport(document: RunDocument, format: ReportFormat, options
 function toJson({ run, exact, outcome, doubts, headline }: Report): string {
   const { schema, ...members } = run
   const differences = run.differences.map((found) => ({ ...found, explanation: explain(found) }))
-  // The member `report` marks the document as a report. Reports can only be made from run documents.
+  // The member `report` marks the document as a report, which `compare report` refuses in place of a run document.
   const head = { schema, report: 'markbridge-compare', exact, outcome, doubts, headline }
   return `${JSON.stringify({ ...head, ...members, differences }, undefined, 2)}\n`
 }

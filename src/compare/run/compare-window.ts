@@ -109,7 +109,7 @@ function tooManyRows(maxRows: number): AdapterError {
   )
 }
 
-/** The maximum number of attempts to read a window again. A failed read shows nothing about the records. */
+/** The maximum number of attempts to read a window again, since an attempt fails if one side cannot be read. */
 const MAX_READS = 3
 
 /**

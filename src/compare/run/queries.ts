@@ -51,7 +51,7 @@ export function listLearners(learners: readonly string[]): readonly (readonly st
   return lists
 }
 
-/** Returns the condition for one learner in a query of registrations. No other query has a longer condition. */
+/** Returns the condition for one learner in a query of registrations. It is the longest of all queries, so lists of learners are divided for it. */
 const learnerIs = (id: string): string => `ExternalID eq ${id}`
 
 const anyOf = (conditions: readonly string[]): string =>
