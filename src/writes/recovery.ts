@@ -26,7 +26,7 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
   const resting = createResting(context)
   const finishBatch = createFinisher(context, authorise, readBackMs)
   const running = new Map<number, Promise<void>>()
-  /** Number of due records in resting batches at the last search. The next search reads that many more, so that resting records hide no others. */
+  /** Number of due records in resting batches at the last search. The next search reads that many more, because resting records take up its limit. */
   let dueResting = 0
   let dueFromMs = 0
   /** The batches to finish, in reverse order: the next batch is the last item. */

@@ -21,7 +21,7 @@ import { inOrder, runRecords } from './run.ts'
 import { createReplyIds, decodeStoredRequest, wasOnV2 } from './stored-request.ts'
 import { openWriteSession } from './write-session.ts'
 
-/** How long another request may take with a running batch before this instance asks for the batch. The other instance may lack credentials. */
+/** How long (ms) a request waits for another run of its batch before it asks that run's instance, which may lack credentials, for the batch. */
 const ASK_AFTER_MS = 1_000
 /** The share of the open records that must end before a batch is read again, so that a large batch is read only a few times. */
 const SHARE_AT_A_TIME = 1 / 16
