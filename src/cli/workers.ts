@@ -66,8 +66,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
       const worker = cluster.fork()
       const remote = connect<WorkerCalls>({
         postMessage: (message) => {
-          // A worker may end while a message is sent. The `exit` handler handles this; without a callback, the error would end this
-          // process.
+          // If a worker ends while a message is sent, its `exit` handler acts. Without a callback, the error would end this process.
           if (worker.isConnected()) worker.send(message, () => undefined)
         },
         on: (event, listener) => worker.on(event, listener),
