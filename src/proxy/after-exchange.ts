@@ -74,7 +74,7 @@ function countWrite(
     outcome?.kind === 'answered'
       ? !outcome.answered.replayed
       : outcome?.kind === 'relayed' && outcome.outcome.kind !== 'notSent'
-  // A 409 means that a newer mark replaced the record.
+  // A record with 409 does not count, because a newer mark replaced the record.
   const isSettled = (status = 409): boolean =>
     status !== 409 && ['good', 'refused'].includes(ofStatus(status))
   const records = () =>

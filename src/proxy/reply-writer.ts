@@ -86,7 +86,7 @@ export class ReplyWriter {
     if (whole !== undefined) {
       this.whole = undefined
       const body = rewriter?.write(Buffer.concat(whole), true) ?? NO_BYTES
-      // In a reply without a body (HEAD, 304), the field has the length of a body that rewriting would change. The new length is not known.
+      // Removes the field from a reply without a body (HEAD, 304), because the length of the body after rewriting is not known.
       setLength(this.head.fields, body.length === 0 ? undefined : body.length)
       this.writeHead()
       this.keep(body)

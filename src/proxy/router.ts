@@ -168,7 +168,7 @@ export function createProxyApp(
       afterReply(response, leave)
     }
   }
-  // The client is recognised before its side is known, because V3 needs more credentials than V2.
+  // Recognises the client first, because the side depends on the partner. Only V3 needs `authorise`.
   const serve = async (request: Request, response: ProxyResponse, leave: (() => void)[]): Promise<void> => {
     const receivedMs = context.nowMs()
     checkHost(request)
