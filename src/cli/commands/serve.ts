@@ -110,7 +110,7 @@ async function runServe(
     return loaded
   }
   const { promise: ready, resolve: begin } = Promise.withResolvers<Adapter>()
-  // The adapter reports the result of a reload in its log and metrics.
+  // Ignores a failure of the reload, because the adapter reports the failure in its log and metrics.
   const reload = (): void =>
     void ready
       .then((adapter) => adapter.reload(load))

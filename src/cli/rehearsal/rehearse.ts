@@ -17,7 +17,7 @@ interface RehearsalOptions {
   readonly config: string
   readonly partner: string
   readonly schoolHeader: string
-  /** `legacy` or `shadow`. */
+  /** The stage at which the partner begins: `legacy` or `shadow`. */
   readonly stage: string
   readonly registersPerSecond: number
   readonly served: ServedMarks
@@ -68,7 +68,7 @@ export async function rehearse(options: RehearsalOptions): Promise<void> {
     if (result !== 'done') throw stopped(message)
     say(message)
   }
-  /** Polls the result of a step without taking it until `isMet`. Prints what is missing. */
+  /** Polls what a step would do until `isMet` returns true, and prints what is missing. Does not take the step. */
   const until = async (
     given: Step,
     isMet: (result: z.output<typeof resultSchema>) => boolean,

@@ -17,7 +17,7 @@ export interface StageView {
   readonly setting: StageSetting
   /** The source of the setting: `file` until the first change of the stage, and `store` from then on. */
   readonly source: 'file' | 'store'
-  /** 0 until the first change of the stage. */
+  /** The revision of the stage. 0 until the first change. */
   readonly revision: number
   readonly sinceMs: number | undefined
   readonly by: string | undefined
