@@ -45,7 +45,7 @@ export const journalSchema = z
       z.array(encryptionKey).max(16).default([]),
     ),
     replayForMs: key(
-      'Retention of requests and replies. During this time the adapter answers a repeated batch from the journal.',
+      'Retention of requests and replies. During this time the adapter answers a resent batch from the journal.',
       span.prefault('24h'),
     ),
     keepRecordsMs: key('Retention of the outcome of each record.', span.prefault('90d')),

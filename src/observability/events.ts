@@ -164,7 +164,7 @@ export function createEvents(
       requests({ ...series, status: statusClass(event.status ?? 200) })
       durations(series, event.durationMs)
     }
-  const replayed = counter('batches_replayed_total', 'Repeated batches that were answered from the journal.', { partner }) // prettier-ignore
+  const replayed = counter('batches_replayed_total', 'Resent batches that were answered from the journal.', { partner }) // prettier-ignore
   const firstOutcomes = [
     tally('records_total', 'Records of V2 writes by their first outcome.'),
     sum('unmapped_fields_total', 'Record fields that no translation rule covers.', 'unmappedFields'),
@@ -188,7 +188,7 @@ export function createEvents(
   return {
     // Clients
 
-    // The records of a repeated batch were counted with its first answer.
+    // The records of a resent batch were counted with its first answer.
     batchAnswered: event<BatchAnswered>('info', 'batch answered', answered('batch'), (batch) => {
       if (batch.replayed) replayed(batch)
       else for (const count of firstOutcomes) count(batch)

@@ -233,7 +233,7 @@ function toOffered(exchange: Exchange, nowMs: () => number): OfferedExchange | u
     const reply = relayed.kind === 'answered' ? relayed.reply : undefined
     return reply && { ...common, kind, served: 'v2', request: toMessage(body), keys: keysOf(result), reply }
   }
-  // A repeated batch was already offered the first time.
+  // A resent batch was already offered the first time.
   if (outcome.kind === 'read' || side === 'v2' || outcome.answered.replayed) return undefined
   const records = [...parts].flatMap(([position, part]): ServedRecord[] => {
     const planned = plan?.records[position]

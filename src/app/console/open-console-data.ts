@@ -41,7 +41,7 @@ export function openConsoleData({
   let [thread, isClosed]: [Thread<ConsoleThreadCalls> | undefined, boolean] = [undefined, false]
   const ended = new AdapterError(
     'ADP_JOURNAL_UNAVAILABLE',
-    'The thread of the console has ended. A new thread starts within 10 s. Try again then.',
+    'The thread of the console has ended. No record was lost. A new thread starts within 10 s. Try again then.',
   )
   let cancel = (): void => undefined
   const start = (): void => {
@@ -60,7 +60,7 @@ export function openConsoleData({
     Promise.reject(
       new AdapterError(
         'ADP_JOURNAL_UNAVAILABLE',
-        'The thread of the console is not running. A new thread starts within 10 s. Try again then.',
+        'The thread of the console is not running. Nothing was read or changed. A new thread starts within 10 s. Try again then.',
       ),
     )
   /** Opens the journal for one command of an operator and then closes it, because commands are rare. */

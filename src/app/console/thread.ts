@@ -64,7 +64,7 @@ async function ask<Result>(question: (opened: ConsoleEngine) => Promise<Result>)
   if (engine !== undefined) return question(engine)
   throw new AdapterError(
     'ADP_JOURNAL_UNAVAILABLE',
-    'The journal of the console is not open yet. Try again in a few seconds.',
+    'The journal of the console is not open yet. Nothing was read or changed. Try again in a few seconds.',
   )
 }
 
