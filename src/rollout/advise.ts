@@ -1,5 +1,11 @@
 import type { LostInstance } from '../journal/index.ts'
-import { type Condition, formatProgress, type JudgedConditions, judgeConditions } from './condition.ts'
+import {
+  type Condition,
+  formatNumber,
+  formatProgress,
+  type JudgedConditions,
+  judgeConditions,
+} from './condition.ts'
 import { describeAlarm, describeSides, type GuardVerdict } from './guards/sequential-test.ts'
 import type { SeenNote, SeenSide } from './evidence/seen-writes.ts'
 import { nextOf, orderOf, type Side, type Stage, type StageSetting } from './stage.ts'
@@ -202,7 +208,7 @@ function conditionsOnSeen(
     what,
     'inconclusive',
     seen < wanted,
-    `${seen} of ${wanted} ${wanted === 1 ? `${what.replace(/s$/, '')} was` : `${what} were`} seen ${onSide}.`,
+    `${formatProgress(seen, wanted)} ${wanted === 1 ? `${what.replace(/s$/, '')} was` : `${what} were`} seen ${onSide}.`,
     formatProgress(seen, wanted),
   ]
   const onV2Only = figures.codesOnV2Only.length
@@ -264,12 +270,12 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     'differences under the limit',
     'fails',
     differing > 0 && isLarge,
-    `${differing} learner-days differ, of ${countedPairs} that count. Up to ${percent(bound)} of all learner-days may differ (${percent(confidence)} confidence), and the limit is ${percent(limit)}. If no others differ, ${neededPairs} must count. Once the cause is fixed, ${restart} restarts the evidence.`,
+    `${formatNumber(differing)} learner-days differ, of ${formatNumber(countedPairs)} that count. Up to ${percent(bound)} of all learner-days may differ (${percent(confidence)} confidence), and the limit is ${percent(limit)}. If no others differ, ${formatNumber(neededPairs)} must count. Once the cause is fixed, ${restart} restarts the evidence.`,
     `${formatProgress(differing, countedPairs)} differ`,
   ]
   if (target.stage === 'complete') return [damaged, differs]
   if (sampled === 0) {
-    const none = `0 of ${neededPairs} learner-days, 0 of ${neededDays} days`
+    const none = `${formatProgress(0, neededPairs)} learner-days, 0 of ${neededDays} days`
     return [
       damaged,
       check === 'readBack'
@@ -306,14 +312,14 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
       'learner-days compared',
       'inconclusive',
       differing === 0 && isLarge,
-      `${countedPairs} of ${neededPairs} learner-days were ${how}.`,
+      `${formatProgress(countedPairs, neededPairs)} learner-days were ${how}.`,
       differing === 0 ? formatProgress(countedPairs, neededPairs) : undefined,
     ],
     [
       'comparisons spread over schools',
       'inconclusive',
       isLarge && countedPairs < pairs,
-      `${pairs} learner-days were ${how} in ${inSchools}, but only ${countedPairs} count, because one school may make up ${percent(schoolShare)} of them${remedy}`,
+      `${formatNumber(pairs)} learner-days were ${how} in ${inSchools}, but only ${formatNumber(countedPairs)} count, because one school may make up ${percent(schoolShare)} of them${remedy}`,
     ],
     [
       'room for more evidence',

@@ -45,5 +45,7 @@ export function judgeConditions(conditions: readonly Condition[]): JudgedConditi
   }
 }
 
+export const formatNumber = (value: number): string => value.toLocaleString('en')
+
 export const formatProgress = (have: number, needed: number): string =>
-  `${have.toLocaleString('en')} of ${needed.toLocaleString('en')}`
+  `${formatNumber(have)} of ${formatNumber(needed)}`

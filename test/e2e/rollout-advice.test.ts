@@ -47,7 +47,7 @@ it.each(stages)(
       from: { stage },
       verdict: 'inconclusive',
       missing: expect.arrayContaining([
-        expect.stringMatching(/^6 of 1000 distinct records were seen/),
+        expect.stringMatching(/^6 of 1,000 distinct records were seen/),
         expect.stringMatching(/^3 of 100 batches were seen/),
       ]) as unknown,
       figures: {

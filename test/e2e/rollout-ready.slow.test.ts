@@ -79,7 +79,7 @@ it('rollout advises each step from shadow to v3 only after the necessary compari
   expect(
     early.missing.filter((text) => !text.startsWith('A batch may have been relayed to V2 unrecorded')),
   ).toEqual([
-    expect.stringMatching(/^\d+ of 1000 distinct records were seen on V2\.$/),
+    expect.stringMatching(/^\d+ of 1,000 distinct records were seen on V2\.$/),
     '8 of 100 batches were seen on V2.',
     '70 of 74 learner-days were compared with V2.',
   ])

@@ -74,7 +74,7 @@ describe('advise', () => {
   })
 
   it.each<[string, Partial<AdviceInput>, string, string]>([
-    ['too few records', { seen: { v2: enough, v3: { ...enough, records: 999 } } }, 'inconclusive', '999 of 1000'],
+    ['too few records', { seen: { v2: enough, v3: { ...enough, records: 999 } } }, 'inconclusive', '999 of 1,000'],
     ['too few batches', { seen: { v2: enough, v3: { ...enough, batches: 9 } } }, 'inconclusive', '9 of 100'],
     ['too few schools', { seen: { v2: enough, v3: { ...enough, schools: 1 } } }, 'inconclusive', '1 of 3 schools'],
     ['attendance codes that were written on V2 but not on V3', { seen: { v2: { ...enough, codes: ['U', ...enough.codes, 'B'] }, v3: enough } }, 'inconclusive', '2 attendance codes'],
@@ -233,7 +233,7 @@ describe('advise with comparison', () => {
     ['one school with most of the pairs', { countedPairs: 25, bound: 0.113 }, ['inconclusive', has('25 of 598'), has('25 count')]],
     ['pairs of two schools', { countedPairs: 0, schools: 2, bound: 1 }, ['inconclusive', has('0 of 598'), has('schoolShare: 0.5')]],
     ['pairs of one school', { countedPairs: 0, schools: 1, bound: 1 }, ['inconclusive', has('0 of 598'), has('schoolShare: 1')]],
-    ['too many differences', { differing: 4, bound: 0.0061, neededPairs: 1_830 }, ['inconclusive', has('0.61 %'), has('1500 count')]],
+    ['too many differences', { differing: 4, bound: 0.0061, neededPairs: 1_830 }, ['inconclusive', has('0.61 %'), has('1,500 count')]],
     ['few enough differences to be ready', { differing: 1, bound: 0.0032 }, ['ready']],
     ['comparisons on too few days', { days: 4, check: 'readBack' }, ['inconclusive', has('4 of 5 days')]],
     ['an attendance code that was written but not compared', { codes: ['a', 'b', 'c'] }, ['inconclusive', has('1 of the 4 attendance codes')]],
@@ -242,7 +242,7 @@ describe('advise with comparison', () => {
     ['records that were not checked because V2 refused them', { unchecked: 12 }, ['ready']],
     ['an attendance code whose records V2 always refused', { codes: ['a', 'b', 'c'], codesUnchecked: ['d'] }, ['ready']],
     ['damaged evidence', { damaged: true }, ['not yet', has('damaged')]],
-    ['evidence that can store no more pairs', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, ['inconclusive', has('250 learner-days differ'), has('1500 count'), has('--restart-evidence')]],
+    ['evidence that can store no more pairs', { full: true, bound: 0.006, differing: 250, neededPairs: 55_000 }, ['inconclusive', has('250 learner-days differ'), has('1,500 count'), has('--restart-evidence')]],
   ])('returns the verdict with the unmet conditions for %s', (_, given, expected) => {
     expect(judged(given)).toEqual(expected)
   }) // prettier-ignore
