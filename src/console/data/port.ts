@@ -198,9 +198,12 @@ export interface RecordRows {
  * the batch while it was in progress. `retried`: records were opened again. `readBack`: the outcome of records was looked up in V3.
  * `unknown` and `parked`: records were settled in this state. `superseded`: a newer mark replaced records. `takenOver`: the instance took
  * records over from another instance. `recovered`: unknown or parked records reached their final state.
+ * Steps that differ only in their time are one step, with the first and the last time.
  */
 export interface Step {
   readonly atMs: number
+  readonly lastMs: number
+  readonly times: number
   readonly kind: StepKind
   readonly instance: number | undefined
   /** The ranges of the positions of records. Empty if the step concerns the whole batch. */

@@ -196,12 +196,13 @@ export async function readDetails(
 
 async function readTimeline(db: Db, batch: number): Promise<readonly Step[]> {
   const rows = await rowsOf<Omit<Step, 'positions'> & { readonly positions: string }>(db)`
-    select at_ms as "atMs", kind, instance, positions, reason from console_steps where batch = ${batch}
-    order by at_ms limit ${MAX_STEPS}`
+    select min(at_ms) as "atMs", max(at_ms) as "lastMs", count(*) as times, kind, instance, positions, reason
+    from console_steps where batch = ${batch} group by kind, instance, positions, reason
+    order by min(at_ms) limit ${MAX_STEPS}`
   const superseded = await rowsOf<{ position: number; atMs: number }>(db)`
     select position, coalesce(settled_ms, 0) as "atMs" from journal_records where batch = ${batch} and superseded = 1`
   const ended = [...Map.groupBy(superseded, ({ atMs }) => atMs)].map(([atMs, own]): Step => ({
-    ...{ atMs, kind: 'superseded', instance: undefined, reason: undefined },
+    ...{ atMs, lastMs: atMs, times: 1, kind: 'superseded', instance: undefined, reason: undefined },
     positions: toRanges(own.map(({ position }) => position)),
   }))
   // `keepSteps` wrote this JSON.

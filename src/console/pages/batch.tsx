@@ -22,10 +22,11 @@ export const batch: Page = {
     const tabs = [[undefined, `${formatCount(details.records)} in total`] as const, ...counts]
     return {
       title: `Batch ${number}`,
+      status: `${counts.map(([, text]) => text).join(', ')} · Batch ${number}`,
       json: { ...details, page: { from, records, next } },
       body: (
         <>
-          <Section title="Outcome">
+          <Section title="Request and reply">
             <Facts
               of={[
                 ['Partner', <PartnerLink id={details.partner} />],
@@ -50,7 +51,7 @@ export const batch: Page = {
 
 const recordTable = tableOfRecords('part', 'contentId', 'state', 'cause', 'act')
 
-export const stepTexts: Readonly<Record<StepKind, string>> = {
+const stepTexts: Readonly<Record<StepKind, string>> = {
   replayed: 'resent by the client and answered from the journal',
   joined: 'resent by the client while in progress',
   retried: 'retried',
@@ -62,9 +63,13 @@ export const stepTexts: Readonly<Record<StepKind, string>> = {
   recovered: 'settled in a final state',
 }
 
+export const formatStep = ({ kind, times }: Step): string =>
+  `${stepTexts[kind]}${times > 1 ? `, ${formatCount(times)} times` : ''}`
+
 const timeline = table<Step>('Exceptional steps, oldest first', 'The batch had no exceptional step.', [
   ['Time', ({ atMs }) => <Time at={atMs} />],
-  ['Step', ({ kind }) => stepTexts[kind]],
+  ['Step', formatStep],
+  ['Last', ({ times, lastMs }) => times > 1 && <Time at={lastMs} />],
   ['Parts', ({ positions }) => positions.map(formatRange).join(', ') || 'all'],
   ['Reason', (step) => step.reason],
   ['Instance', (step) => step.instance?.toString()],

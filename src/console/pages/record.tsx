@@ -5,7 +5,7 @@ import { describeCause } from '../../journal/index.ts'
 import { forbidden, notFound, numberOf, reasonOf, type Visit } from '../access/visit.ts'
 import type { RecordRow } from '../data/port.ts'
 import type { ConsolePorts, Explained, ExplainedField } from '../ports.ts'
-import { stepTexts } from './batch.tsx'
+import { formatStep } from './batch.tsx'
 import type { Page, Shown } from './page.ts'
 import { Facts, Form, Id, Notice, PartnerLink, reasonField, Section, table, Time } from './parts.tsx'
 import { BatchLink, nextActOf, states } from './records.tsx'
@@ -51,6 +51,7 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
   const isMasked = [...fields, ...(reply?.fields ?? [])].some((field) => field.isMasked)
   const codes = codesOf(row, explained)
   const title = `Part ${position + 1} of batch ${batch}`
+  const note = <p class="soft">{notes.join(' ')}</p>
   return {
     title,
     status: `${states[state][0]} · ${title}`,
@@ -58,6 +59,7 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
     body: (
       <>
         <Notice tone={states[state][1]} what={sentenceOf(found, codes)} remedy={actOf(row, codes)} />
+        {fields.length === 0 && note}
         <Facts
           of={[
             ['Batch', <BatchLink batch={batch} />],
@@ -66,16 +68,19 @@ async function showRecord(visit: Visit, ports: ConsolePorts, isRevealed: boolean
           ]}
         />
         <Section title="Timeline">{timeTable(momentsOf(found, reply?.status))}</Section>
-        <p class="soft">{notes.join(' ')}</p>
-        <details open={isRevealed}>
-          <summary>Which rule made each member of the body for V3</summary>
-          {fieldTable('Members of the V3 body', 'From V2')(fields)}
-        </details>
-        <details open={isRevealed}>
-          <summary>Which rule made each member of the reply</summary>
-          {reply === undefined && <p>No part of the reply is stored.</p>}
-          {fieldTable('Members of the stored part', 'From V3')(reply?.fields ?? [])}
-        </details>
+        {fields.length > 0 && (
+          <details open={isRevealed}>
+            <summary>Which rule made each member of the body for V3</summary>
+            {note}
+            {fieldTable('Members of the V3 body', 'From V2')(fields)}
+          </details>
+        )}
+        {reply && (
+          <details open={isRevealed}>
+            <summary>Which rule made each member of the reply</summary>
+            {fieldTable('Members of the stored part', 'From V3')(reply.fields)}
+          </details>
+        )}
         {visit.actor.reveal && isMasked && (
           <Form id="reveal" label="Show the values" fields={[reasonField]} />
         )}
@@ -120,7 +125,8 @@ function sentenceOf({ row, details, steps }: FoundRecord, codes: readonly string
 interface Moment {
   readonly what: string
   /** `undefined` if the journal does not store the time. */
-  readonly atMs?: number | undefined
+  readonly atMs?: number
+  readonly lastMs?: number
   readonly waitMs?: number | undefined
   readonly cause?: string | undefined
 }
@@ -130,31 +136,30 @@ function momentsOf({ row, details, steps }: FoundRecord, status: number | undefi
   const { receivedMs, settledMs, state, reason, attempts } = row
   const isSent =
     state === 'confirmed' || state === 'unknown' || (state === 'refused' && !unsent.has(reason ?? ''))
-  const timed: readonly Moment[] = [
+  const timed: readonly (Moment & { readonly atMs: number })[] = [
     { what: 'received, and stored in the journal', atMs: receivedMs },
     // The settlement below says the same as the step `recovered`.
     ...steps
       .filter(({ kind }) => kind !== 'recovered')
-      .map(({ kind, atMs, reason: why }) => ({
-        ...{ what: stepTexts[kind], atMs },
-        cause: why === undefined ? undefined : describeCause(state, why).cause,
+      .map((step) => ({
+        ...{ ...step, what: formatStep(step) },
+        cause: step.reason === undefined ? undefined : describeCause(state, step.reason).cause,
       })),
-    ...(settledMs === undefined ? [] : [{ what: `settled as ${states[state][0]}`, atMs: settledMs }]),
+    // The steps `unknown` and `parked` are settlements too.
+    ...(settledMs === undefined || steps.some(({ kind }) => kind === state)
+      ? []
+      : [{ what: `settled as ${states[state][0]}`, atMs: settledMs }]),
   ].toSorted((one, other) => one.atMs - other.atMs)
-  const [first, ...others] = timed.map((one, at) => {
-    const before = timed[at - 1]?.atMs
-    return { ...one, waitMs: before === undefined ? undefined : (one.atMs ?? before) - before }
-  })
+  const moments = timed.map((one, at): Moment => ({
+    ...one,
+    waitMs: at === 0 ? undefined : one.atMs - (timed[at - 1]?.atMs ?? 0),
+  }))
   const posted = {
     what: `posted to ${details.servedBy.toUpperCase()}, ${formatCounted(attempts, 'attempt')}`,
   }
   const told = details.answered ? 'reply sent completely' : 'reply not sent completely'
-  return [
-    ...(first === undefined ? [] : [first]),
-    ...(isSent ? [posted] : []),
-    ...others,
-    { what: status === undefined ? told : `${told}, with status ${status} for this part` },
-  ]
+  const last = { what: status === undefined ? told : `${told}, with status ${status} for this part` }
+  return [...moments.toSpliced(1, 0, ...(isSent ? [posted] : [])), last]
 }
 
 /** The reasons of records that the adapter refuses without sending them. */
@@ -166,12 +171,13 @@ const formatWait = (ms: number): string =>
 const timeTable = table<Moment>('Timeline', '', [
   ['What happened', ({ what }) => what],
   ['Time', ({ atMs }) => (atMs === undefined ? 'not stored' : <Time at={atMs} />)],
+  ['Last', ({ atMs, lastMs = atMs }) => lastMs !== atMs && <Time at={lastMs} />],
   ['After', ({ waitMs }) => (waitMs === undefined ? undefined : formatWait(waitMs))],
   ['Cause', ({ cause }) => cause],
 ])
 
 const fieldTable = (caption: string, source: string) =>
-  table<ExplainedField>(caption, 'There are no members.', [
+  table<ExplainedField>(caption, '', [
     ['Member', ({ path }) => <code>{path}</code>],
     [source, ({ from }) => from && <code>{from}</code>],
     ['Rule', ({ rule }) => rule],

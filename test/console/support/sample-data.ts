@@ -44,21 +44,27 @@ const batchOf = (row: BatchRow): BatchDetails => ({
   ...{ instance: 1, answered: true, hasRequest: true, deadLetters: 1, unreadable: undefined },
   timeline: [
     {
-      atMs: row.receivedMs + 900,
+      ...{ atMs: row.receivedMs + 900, lastMs: row.receivedMs + 900, times: 1 },
       kind: 'readBack',
       instance: 1,
       positions: [[3, 3]],
       reason: 'connectionLost',
     },
     {
-      atMs: row.receivedMs + 1_200,
+      ...{ atMs: row.receivedMs + 1_200, lastMs: row.receivedMs + 30_000, times: 12 },
       kind: 'unknown',
       instance: 1,
       positions: [[3, 3]],
       reason: 'notReadBack',
     },
-    { atMs: row.receivedMs + 40_000, kind: 'takenOver', instance: 2, positions: [], reason: undefined },
-    { atMs: row.receivedMs + 60_000, kind: 'replayed', instance: 2, positions: [[0, 29]], reason: MARKUP },
+    {
+      ...{ atMs: row.receivedMs + 40_000, lastMs: row.receivedMs + 40_000, times: 1 },
+      ...{ kind: 'takenOver', instance: 2, positions: [], reason: undefined },
+    },
+    {
+      ...{ atMs: row.receivedMs + 60_000, lastMs: row.receivedMs + 60_000, times: 1 },
+      ...{ kind: 'replayed', instance: 2, positions: [[0, 29]], reason: MARKUP },
+    },
   ],
 })
 
