@@ -54,7 +54,7 @@ const rules = {
   noToken: { tone: 'bad', remedy: 'Check the token endpoint and v3.auth.tokenUrl of the partner. markbridge doctor asks the endpoint for a token from this machine.', link: toPartner },
   guardActed: { tone: 'bad', remedy: 'Find the cause in V3 before the next step forward.', link: toPartner },
   guardWarns: { tone: 'bad', remedy: 'Take the partner back to let V2 serve it.', link: toPartner },
-  notApplied: { tone: 'bad', remedy: 'The marks are missing until the clients resend these batches. Ask the clients that have not resent them once V3 accepts writes.', link: toLetters('notApplied', 'Show the records') },
+  notApplied: { tone: 'bad', remedy: 'The clients were told to resend the batches and have not. The marks are missing until then. Ask the clients once V3 accepts writes.', link: toLetters('notApplied', 'Show the records') },
   deadLetters: { tone: 'bad', remedy: 'Follow the remedy of each dead letter, then clear it.', link: toLetters('deadLetters', 'Show the dead letters') },
   denied: { tone: 'bad', remedy: 'Ask the partner whether a client has an expired token, a wrong key, or no permission for attendance.', link: toPartner },
   trailBroken: { tone: 'bad', remedy: 'Find out who changed the database. Compare the trail with a certificate: markbridge rollout verify <certificate>.', link: () => ['/audit', 'Show the audit trail'] },
@@ -76,11 +76,10 @@ const texts: Readonly<Record<Trouble['kind'], (count: number) => string>> = {
   ownDenied: (count) =>
     `V3 or its token endpoint rejected the configured key or client in ${formatCounted(count, 'call')}.`,
   noToken: (count) => `The token endpoint issued no token for V3 in ${formatCounted(count, 'request')}.`,
-  notApplied: (count) =>
-    `V3 did not apply ${formatCounted(count, 'record')}. The clients were told to resend the batches and have not.`,
+  notApplied: (count) => `V3 did not apply ${formatCounted(count, 'record')}.`,
   unknown: (count) => `The outcome of ${formatCounted(count, 'record')} is unknown.`,
   parked: (count) => `${formatCounted(count, 'record')} will be retried in the background.`,
-  deadLetters: (count) => `${formatCounted(count, 'dead letter')}.`,
+  deadLetters: (count) => `The adapter no longer retries ${formatCounted(count, 'dead letter')}.`,
 }
 
 /** The age in milliseconds at which records that the adapter reads back or retries become an alarm of the tone `bad`. */
@@ -133,8 +132,7 @@ export function checkAlarms({ nowMs, found, partners, entries, health }: Evidenc
     if (by === GUARD_NAME) {
       const sinceMs = since === null ? undefined : Date.parse(since)
       add('guardActed', `A guard took the partner back to ${stage}. ${reason ?? ''}`, { partner, sinceMs })
-    } else if (guardAlarm !== undefined)
-      add('guardWarns', `V3 does worse than V2: ${guardAlarm}`, { partner })
+    } else if (guardAlarm !== undefined) add('guardWarns', guardAlarm, { partner })
     if (pending?.needsApproval === true) {
       const proposed = entries.find((one) => one.partner === partner && one.revision === pending.revision)
       const sinceMs = proposed && Date.parse(proposed.at)

@@ -70,6 +70,7 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
   app.use(createGate(settings))
   serveAssets(app)
   const access = createAccess(options, sessions, proxies)
+  const placeOf = (signedIn?: SignedIn) => ({ signedIn, hasSandbox: ports.sandbox !== undefined })
   access.addLogin(app)
   app.use(access.expectSignedIn)
   app.use(express.urlencoded({ extended: false, limit: MAX_FORM, parameterLimit: MAX_FIELDS }))
@@ -88,7 +89,7 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
     if (known.code === 'ADP_INTERNAL') options.onError(error)
     if (response.statusCode === 200) response.status(statusOf(known))
     if (wantsJson(request)) response.json(toErrorBody(known))
-    else response.send(renderError(response.statusCode, known.message, access.whoIs(request)))
+    else response.send(renderError(response.statusCode, known.message, placeOf(access.whoIs(request))))
   })
   return app
 }

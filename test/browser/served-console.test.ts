@@ -234,4 +234,15 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     expect(await page.locator('h1[data-marked]').count()).toBe(1)
     await page.context().close()
   })
+
+  test('replaces the forms of an open page, but not while an operator fills them in', async () => {
+    const [idle, busy] = [(await open('olga')).page, (await open('olga')).page]
+    for (const page of [idle, busy]) await page.goto('/partners/acme')
+    await busy.locator('#canary-reason').fill('V3 is ready')
+    expect(await served.ask('anna', '/partners/acme', { step: 'back' })).toMatchObject({ status: 200 })
+    await idle.locator('#shadow-reason').waitFor()
+    await busy.locator('[aria-current=step]:has-text("legacy")').waitFor()
+    expect(await busy.locator('#canary-reason').inputValue()).toBe('V3 is ready')
+    for (const page of [idle, busy]) await page.context().close()
+  })
 })

@@ -61,7 +61,7 @@ async function draw(root) {
         ctx.fillRect(left, bbox.top, Math.max(2, Math.min(right, bbox.left + bbox.width) - left), bbox.height)
         // The number of the event in the table below the charts.
         ctx.fillStyle = style('--fg')
-        ctx.fillText(at + 1, left + 4 * devicePixelRatio, bbox.top + 12 * devicePixelRatio)
+        ctx.fillText(at + 1, left + 4 * devicePixelRatio, bbox.top + (12 + (at % 5) * 14) * devicePixelRatio)
       }
     }
     const point = ({ cursor: { idx } }) => {
@@ -75,15 +75,17 @@ async function draw(root) {
       hooks: { drawClear: [annotate], setCursor: [point] },
       scales: { x: { range: [x[0], (fromMs + points * stepMs) / 1_000] }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
       tzDate: (s) => uplot.tzDate(new Date(s * 1_000), 'UTC'),
-      series: [{}, ...series.map(({ color, dash }) => ({ stroke: style('--' + color), width: 2, dash, paths, points: { show: false } }))],
+      series: [{}, ...series.map(({ color, dash, sum }) => ({ stroke: style('--' + color), width: 2, dash, paths, show: sum > 0, points: { show: false } }))],
       axes: [{ ...axis, values: (_, all) => all.map(clock), space: 70 }, { ...axis, size: 64 }],
     }, [x, ...series.map((one) => one.values)], room)
     new ResizeObserver(() => figure.plot.setSize(size())).observe(room)
   }
 }
 
-// A section with a form is not replaced, since the operator may have typed into it.
-const sections = (root) => [...root.querySelectorAll('section')].filter((one) => one.querySelector('form') === null)
+const sections = (root) => [...root.querySelectorAll('section')]
+// A section is kept while it has the focus, or a field into which the operator has typed.
+const isInUse = (section) => section.contains(document.activeElement) ||
+  [...section.querySelectorAll('input')].some((one) => one.checked !== one.defaultChecked || (one.type !== 'checkbox' && one.value !== one.defaultValue))
 const nameOf = (section) => section.firstElementChild.textContent
 const sent = new Map(sections(document).map((one) => [nameOf(one), one.outerHTML]))
 
@@ -93,11 +95,12 @@ async function refresh() {
   if (reply === undefined || !reply.ok || reply.redirected) return
   const next = new DOMParser().parseFromString(await reply.text(), 'text/html')
   document.title = next.title
+  // The place of a new section is known only to the server.
+  if (sections(next).some((one) => !sent.has(nameOf(one))) && !sections(document).some(isInUse)) return location.reload()
   for (const fresh of sections(next)) {
     const [name, html] = [nameOf(fresh), fresh.outerHTML]
     const old = sections(document).find((one) => nameOf(one) === name)
-    // A section that has the focus is not replaced.
-    if (old === undefined || sent.get(name) === html || old.contains(document.activeElement)) continue
+    if (old === undefined || sent.get(name) === html || isInUse(old)) continue
     sent.set(name, html)
     const open = [...old.querySelectorAll('details')].map((one) => one.open)
     for (const figure of old.querySelectorAll('[data-chart]')) figure.plot?.destroy()
@@ -150,7 +153,7 @@ section{display:grid;gap:.75rem;grid-template-columns:minmax(0,1fr);align-conten
 .notice:is(.good,.bad,.note){color:var(--fg)}
 .notice.good{border-color:var(--good);background:var(--goodbg)}.notice.bad{border-color:var(--bad);background:var(--badbg)}.notice.note{border-color:var(--note);background:var(--notebg)}
 .what{font-weight:600}.good>.what{color:var(--good)}.bad>.what{color:var(--bad)}.note>.what{color:var(--note)}
-.alarms{display:grid;gap:.5rem}.alarms li:first-child .what{font-size:1.25rem;line-height:1.3}
+.alarms{display:grid;gap:.5rem}.alarms li{border-radius:8px;overflow:hidden}.alarms .notice{border-radius:0}.alarms .notice+.notice{display:flex;flex-wrap:wrap;gap:.2rem .75rem}.alarms li:first-child>:first-child .what{font-size:1.25rem;line-height:1.3}
 .good{color:var(--good)}.bad{color:var(--bad)}.note{color:var(--note)}.plain{color:var(--soft)}
 .badge{display:inline-block;border:1px solid;border-radius:1rem;padding:0 .6rem;font-size:.86rem;white-space:nowrap}
 .facts{display:flex;flex-wrap:wrap;gap:.75rem 2.25rem}
@@ -162,11 +165,13 @@ section{display:grid;gap:.75rem;grid-template-columns:minmax(0,1fr);align-conten
 table{border-collapse:collapse;width:100%;font-size:.92rem}
 th,td{text-align:left;padding:.45rem 1rem .45rem 0;border-bottom:1px solid var(--line);vertical-align:top;font-weight:400}
 tbody th{font-weight:500}
-thead th{color:var(--soft);white-space:nowrap}
-td,tbody th{min-width:4.5rem}
+thead th{color:var(--soft)}
+td,tbody th{min-width:5.5rem}
+tbody :is(th,td:first-of-type) code{overflow-wrap:break-word}
+td button{white-space:nowrap}
 time{white-space:nowrap}time small{color:var(--soft)}
 .n.n{text-align:right;white-space:nowrap;min-width:0}
-@container (max-width:48rem){
+@container (max-width:60rem){
 table,tbody,tr,tbody th,td{display:block}
 thead,.missing{display:none}
 tbody{display:grid;gap:.75rem}

@@ -2,7 +2,7 @@ import { readAdviceNote } from '../../rollout/advice-note.ts'
 import { sees } from '../../rollout/operators.ts'
 import { type EntryDocument, formatSettingShort } from '../../rollout/partner-document.ts'
 import type { Page } from './page.ts'
-import { Section, table, Time } from './parts.tsx'
+import { type Column, Section, table, Time } from './parts.tsx'
 
 const ENTRIES = 500
 
@@ -16,7 +16,7 @@ export const audit: Page = {
       title: 'Audit trail',
       json: { entries },
       body: (
-        <Section title={`The newest ${ENTRIES} entries`}>
+        <Section title="Entries, newest first">
           <p class="soft">
             markbridge rollout verify checks that the entries form a chain, and compares the chain with a
             certificate.
@@ -28,7 +28,7 @@ export const audit: Page = {
   },
 }
 
-export const auditTable = table<EntryDocument>('Audit trail', 'The audit trail has no entry.', [
+const columns: readonly Column<EntryDocument>[] = [
   ['Entry', ({ entry }) => String(entry)],
   ['Time', ({ at }) => <Time at={at} />],
   ['By', ({ by }) => by],
@@ -38,4 +38,11 @@ export const auditTable = table<EntryDocument>('Audit trail', 'The audit trail h
   ['To', ({ to }) => to && formatSettingShort(to)],
   ['Advice', ({ reason }) => readAdviceNote(reason).verdict],
   ['Reason', ({ reason }) => readAdviceNote(reason).reason],
-])
+]
+const auditTable = table('Audit trail', 'The audit trail has no entry.', columns)
+/** Shows the entries of one partner. */
+export const historyTable = table(
+  'History',
+  'The stage was never changed.',
+  columns.filter(([heading]) => heading !== 'Partner'),
+)

@@ -13,21 +13,18 @@ export const batches: Page = {
     const found = await data.search(search, scope)
     const { state } = search
     const rest = Object.fromEntries([...query].filter(([name]) => name !== 'after' && name !== 'state'))
-    const tabs = recordStates.map((one) => [one, states[one][0]] as const)
+    const about = Object.entries(rest).map(([name, value]) =>
+      hashed.has(name) ? `this ${name}` : `${name} ${value}`,
+    )
+    const tabs = [undefined, ...recordStates].map((one) => [one, one ? states[one][0] : 'any state'] as const)
     return {
       title: 'Batches',
       json: { search, ...found },
       body: (
         <>
           <Form id="search" label="Search" fields={[searchField]} />
-          <Section title="Found">
-            <Tabs
-              label="State"
-              name="state"
-              tabs={[[undefined, 'any state'], ...tabs]}
-              current={state}
-              query={rest}
-            />
+          <Section title={about.length === 0 ? 'Newest first' : `Found with ${about.join(', ')}`}>
+            <Tabs {...{ label: 'State', name: 'state', tabs, current: state, query: rest }} />
             {found.kind === 'records' ? foundRecords(found.records) : foundBatches(found.batches)}
           </Section>
           <Pager query={query} next={found.next} />
@@ -49,10 +46,11 @@ export const batches: Page = {
   },
 }
 
-const searchLabel = 'Number, Content-ID, learner, event, external id, batch id, partner or day'
+const searchLabel = 'Number, Content-ID, learner, event, mark, batch id, partner or day'
 const searchField = { name: 'text', label: searchLabel, type: 'search', more: { required: true } }
 
 const hashedNames = ['learner', 'event', 'mark'] as const satisfies readonly HashedKind[]
+const hashed: ReadonlySet<string> = new Set(hashedNames)
 /** The parameters of the page. Only the hashes of the first three are searched. */
 const names = [
   ...hashedNames,
@@ -70,17 +68,17 @@ type Query = Readonly<Record<string, string>>
 
 /** Returns what a typed text may mean, as parameters of the page: the ids first, then the meanings that several batches share. */
 async function readingsOf(text: string, data: ConsoleData): Promise<readonly Query[]> {
-  const hashed: Query[] = []
+  const byHash: Query[] = []
   for (const name of hashedNames) {
     const hash = await data.hash(name, text)
-    if (hash !== undefined) hashed.push({ [name]: hash })
+    if (hash !== undefined) byHash.push({ [name]: hash })
   }
   if (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text)))
     return [{ from: text, until: new Date(Date.parse(text) + DAY_MS).toISOString().slice(0, 10) }]
   const number = /^\d{1,15}$/.test(text) ? [{ batch: text }] : []
   // A batch id is often typed without the prefix that its boundary has (service.md 4.2).
   const boundaries = ['', 'batch_', 'changeset_'].map((prefix) => ({ boundary: prefix + text }))
-  return [...hashed, ...number, { contentId: text }, ...boundaries, { partner: text }]
+  return [...byHash, ...number, { contentId: text }, ...boundaries, { partner: text }]
 }
 
 const DAY_MS = 86_400_000

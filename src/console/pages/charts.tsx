@@ -43,15 +43,11 @@ export function Charts({ traffic, events, step }: ChartsProps) {
       <div class="columns" data-events={JSON.stringify(events)}>
         <Chart
           title={`Marks by outcome, each ${step}`}
-          traffic={traffic}
-          lines={markLines}
-          series={traffic.marks}
+          {...{ traffic, lines: markLines, series: traffic.marks }}
         />
         <Chart
           title={`Calls to V3, each ${step}`}
-          traffic={traffic}
-          lines={callLines}
-          series={traffic.calls}
+          {...{ traffic, lines: callLines, series: traffic.calls }}
         />
       </div>
       {eventTable(events.map((event, at) => ({ ...event, text: `${at + 1}. ${event.text}` })))}

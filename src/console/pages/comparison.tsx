@@ -80,12 +80,12 @@ const liveTable = table<LiveResult & { readonly report: Report }>(
       'Advice on the next step',
       ({ verdict }) => (verdict ? <VerdictBadge verdict={verdict} /> : 'last stage'),
     ],
-    ['Gravest difference', ({ report: { classes } }) => classes[0]?.explanation.title ?? 'none'],
+    ['Most serious difference', ({ report: { classes } }) => classes[0]?.explanation.title ?? 'none'],
     ['Likely cause', ({ report: { classes } }) => classes[0]?.explanation.cause],
     ['Compared', ({ report: { run: shown } }) => shown.compared],
     ['Coverage', ({ report: { run: shown } }) => coverageOf(shown)],
-    ['Last', ({ document }) => <Time at={document.endedAt} />],
-    ['Differing', ({ trend }) => formatTrend(trend)],
+    ['Last compared', ({ document }) => <Time at={document.endedAt} />],
+    ['Differing, at all stages', ({ trend }) => formatTrend(trend)],
   ],
 )
 
@@ -110,8 +110,10 @@ export const run: Page = {
     const { run: shown, outcome, headline, limits, classes } = found
     const isLive = document.kind === 'live'
     const { partner } = shown
+    const title = isLive ? `Live comparison of ${document.partner}` : document.run
     return {
-      title: isLive ? `Live comparison of ${document.partner}` : document.run,
+      title,
+      status: `${outcome} · ${title}`,
       json: { ...toJson(found), verdict },
       body: (
         <>
@@ -129,7 +131,7 @@ export const run: Page = {
               ['Dropped, because the adapter had no time', shown.dropped],
               ['Skipped, because V2 refused the record or no answer came', shown.skipped],
               [verdictTexts.unknown.label, shown.verdicts.unknown],
-              ['Differing', trend ? formatTrend(trend) : false],
+              ['Differing, at all stages', trend ? formatTrend(trend) : false],
             ]}
           />
           <Section title="What differs, most serious first">

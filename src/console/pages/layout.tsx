@@ -31,16 +31,9 @@ const places = [
 export const renderPage = ({ title, status, body }: Shown, place: Place): string =>
   render(title, body, place, status)
 
-export function renderError(status: number, message: string, signedIn: SignedIn | undefined): string {
-  const body = (
-    <>
-      <p>{message}</p>
-      <p>
-        <a href="/">Back to the overview</a>
-      </p>
-    </>
-  )
-  return render(STATUS_CODES[status] ?? 'Error', body, { signedIn })
+export function renderError(status: number, message: string, place: Place): string {
+  const body = <Notice tone="bad" what={message} link={['/', 'Back to the overview']} />
+  return render(STATUS_CODES[status] ?? 'Error', body, place)
 }
 
 /** Renders the login page. `to` is the path to open after the login. */
@@ -117,13 +110,8 @@ function render(title: string, body: ComponentChildren, place: Place, status = t
         {signedIn && <Header {...place} signedIn={signedIn} />}
         <main id="main" aria-label={title} tabIndex={-1}>
           <h1>{title}</h1>
-          {result && (
-            <Notice
-              tone={result.isDone ? 'good' : 'bad'}
-              role={result.isDone ? 'status' : 'alert'}
-              what={result.text}
-            />
-          )}
+          {result?.isDone === true && <Notice tone="good" role="status" what={result.text} />}
+          {result?.isDone === false && <Notice tone="bad" role="alert" what={result.text} />}
           {body}
         </main>
       </body>

@@ -65,23 +65,25 @@ export const letters: Page = {
   show: async (visit, { data }) => {
     const { query, scope } = visit
     const filter = filterOf(query)
-    const { kind, reason } = filter
-    const { title, text, empty } = kinds[kind]
+    const { kind, reason, partner } = filter
+    const { text, empty } = kinds[kind]
+    const title = `${kinds[kind].title}${partner === undefined ? '' : ` of ${partner}`}`
     const found = await data.waiting(filter, scope)
     const { records, reasons, next } = found
+    const count = reasons.reduce((sum, group) => sum + group.records, 0)
     const shown = reasons.filter((group) => reason === undefined || group.reason === reason)
     return {
       title,
+      status: `${formatCounted(count, 'record')} · ${title}`,
       json: { filter, records, reasons, next },
       body: (
         <>
           <Tabs label="Kind" name="kind" tabs={kindTabs} current={kind} />
           <p class="soft">{text}</p>
-          {shown.length === 0 && <p class="empty">{empty}</p>}
+          {shown.length === 0 && <Section title="Records">{empty}</Section>}
           {shown.map((group, at) => (
             <Group
-              {...{ visit, filter, group, id: `group${at}` }}
-              records={reason === undefined ? [] : records}
+              {...{ visit, filter, group, id: `group${at}`, records: reason === undefined ? [] : records }}
             />
           ))}
           {reason !== undefined && <Pager query={query} next={next} />}
@@ -116,11 +118,13 @@ export const letters: Page = {
   },
 }
 
-const shownColumns = ['part', 'batch', 'partner', 'contentId', 'received', 'state', 'act'] as const
-const [recordTable, choiceTable] = [
-  tableOfRecords(...shownColumns),
-  tableOfRecords(...shownColumns, 'choice'),
-]
+/** The columns of an opened group, which says the cause, the state and the remedy once. */
+const shownColumns = ['part', 'batch', 'partner', 'contentId', 'received'] as const
+const tables = {
+  deadLetters: tableOfRecords(...shownColumns, 'choice'),
+  notApplied: tableOfRecords(...shownColumns),
+  parked: tableOfRecords(...shownColumns, 'act', 'choice'),
+}
 
 const kindTabs = Object.entries(kinds).map(([kind, { title }]) => [kind, title] as const)
 
@@ -142,7 +146,7 @@ function Group({ visit, filter, group, id, records }: GroupProps) {
   const count = formatCounted(group.records, 'record')
   const query = new URLSearchParams({ kind, reason, ...(partner !== undefined && { partner }) })
   const isOpen = records.length > 0
-  const list = isOpen && (act === undefined ? recordTable : choiceTable)(records)
+  const list = isOpen && tables[kind](records)
   return (
     <Section title={`${count}: ${reason || 'no cause'}`}>
       <Notice

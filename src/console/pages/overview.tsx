@@ -48,14 +48,7 @@ export const overview: Page = {
           </Section>
           {found && (
             <>
-              {found.balances.length > 0 && (
-                <Section title="Balance">
-                  <p class="soft">Every received record is in exactly one state.</p>
-                  {found.balances.map((balance) => (
-                    <Balance balance={balance} />
-                  ))}
-                </Section>
-              )}
+              {found.balances.length > 0 && <Section title="Balance">{found.balances.map(Balance)}</Section>}
               <Section title="Traffic">
                 <Tabs label="Time" name="range" tabs={rangeTabs} current={range} />
                 <Charts traffic={found.traffic} events={events} step={ranges[range][1]} />
@@ -85,33 +78,38 @@ interface StateProps {
   readonly balances: readonly PartnerBalance[]
 }
 
-/** Shows one sentence: the worst alarm, or that all records are accounted for. Further alarms follow. */
+/** Shows the alarms, the worst first, and whether all records are accounted for. Alarms of the same kind have one remedy. */
 function State({ checked: { alarms, unchecked }, balances }: StateProps) {
   const records = balances.reduce((sum, { received }) => sum + received, 0)
-  const fine =
-    records === 0 ? 'No record was received yet.' : `All ${formatCount(records)} records are accounted for.`
+  const groups = Map.groupBy(alarms, ({ kind, tone, remedy }) => `${kind} ${tone} ${remedy}`)
+  const holds = records > 0 && balances.every((balance) => balance.holds)
+  const all = holds
+    ? `All ${formatCount(records)} records are accounted for: each is in exactly one state.`
+    : undefined
   return (
     <>
-      {alarms.length === 0 && unchecked.length === 0 && (
-        <Notice tone="good" what={fine} remedy="Every alarm was checked, and none is on." />
+      {alarms.length + unchecked.length > 0 ? (
+        <p>{all}</p>
+      ) : (
+        <Notice
+          tone="good"
+          what={all ?? 'No record was received yet.'}
+          remedy="Every alarm was checked, and none is on."
+        />
       )}
       <ul class="alarms">
-        {alarms.map(({ kind, tone, text, partner, sinceMs, remedy, link }) => (
-          <li data-alarm={kind}>
-            <Notice
-              {...{ tone, remedy, link, what: text, since: sinceMs }}
-              whom={partner === undefined ? 'all partners' : <PartnerLink id={partner} />}
-            />
+        {[...groups.values()].map((own) => (
+          <li data-alarm={own[0]?.kind}>
+            {own.map(({ tone, text, partner, sinceMs, remedy, link }, at) => (
+              <Notice
+                {...{ tone, link, what: text, since: sinceMs, remedy: at === 0 && remedy }}
+                whom={partner === undefined ? 'all partners' : <PartnerLink id={partner} />}
+              />
+            ))}
           </li>
         ))}
       </ul>
-      {unchecked.length > 0 && (
-        <Notice
-          tone="note"
-          what="Not every alarm was checked."
-          remedy={`Not checked: ${unchecked.join('; ')}.`}
-        />
-      )}
+      {unchecked.length > 0 && <Notice tone="note" what={`Not checked: ${unchecked.join('; ')}.`} />}
     </>
   )
 }
@@ -124,9 +122,9 @@ function toEvents(
   { fromMs, outages }: Overview['traffic'],
   entries: readonly EntryDocument[],
 ): readonly TrafficEvent[] {
-  const changes = entries.flatMap(({ at, partner, action, to }): readonly TrafficEvent[] =>
+  const changes = entries.flatMap(({ at, partner, action, to, by }): readonly TrafficEvent[] =>
     moves.has(action) && to !== null && Date.parse(at) >= fromMs
-      ? [{ fromMs: Date.parse(at), text: `${partner}: ${formatSettingShort(to)}` }]
+      ? [{ fromMs: Date.parse(at), text: `${partner}: ${formatSettingShort(to)}, by ${by}` }]
       : [],
   )
   const failures = outages.map((outage) => ({ ...outage, text: 'V3 failed' }))
@@ -137,7 +135,7 @@ function toEvents(
 const [WIDTH, LEAST] = [1_000, 6]
 
 /** Shows the balance of a partner as a bar, and its states in words with links to their batches. */
-function Balance({ balance }: { readonly balance: PartnerBalance }) {
+function Balance(balance: PartnerBalance) {
   const { partner, received, deadLetters } = balance
   const shown = markLines.map(([label, color, state]) => ({ label, color, state, count: balance[state] })).filter(({ count }) => count > 0)
   const widths = shown.map(({ count }) => Math.max(LEAST, (count / received) * WIDTH))

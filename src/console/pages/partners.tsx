@@ -5,7 +5,7 @@ import { formatSettingShort, type PartnerDocument } from '../../rollout/partner-
 import { backOf, MAX_REASON, orderOf, parseUnits, type StageSetting, stages as way, type Step, unitRule } from '../../rollout/stage.ts' // prettier-ignore
 import { notFound, paramsOf, reasonOf, usageError, type Visit, visiblePartner } from '../access/visit.ts'
 import type { PartnerFacts, StageDesk } from '../ports.ts'
-import { auditTable } from './audit.tsx'
+import { historyTable } from './audit.tsx'
 import type { Page } from './page.ts'
 import { Badge, Facts, type Field, Form, Notice, PartnerLink, reasonField, Section, table, Time } from './parts.tsx' // prettier-ignore
 
@@ -67,7 +67,7 @@ export const partner: Page = {
             </form>
             {side && <p role="status">{side.text}</p>}
           </Section>
-          <Section title="History">{auditTable(history)}</Section>
+          <Section title="History">{historyTable(history)}</Section>
           <details>
             <summary>Configuration, without secrets</summary>
             <pre>{configuration ?? 'The configuration file has no such partner.'}</pre>
@@ -137,7 +137,9 @@ const nameOf = ({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): st
   stage === 'canary' ? `canary ${percent} %` : stage
 
 function StageFacts({ details: { document, canary, notes } }: DetailsProps) {
-  const { stage, percent, since } = document
+  const { stage, percent, since, pending } = document
+  // The last note describes a pending step, which the next section shows.
+  const shownNotes = pending === undefined ? notes : notes.slice(0, -1)
   const current = orderOf(stage)
   const wordOf = (order: number) => (order < current ? 'done' : order === current + 1 ? 'next' : undefined)
   return (
@@ -151,12 +153,12 @@ function StageFacts({ details: { document, canary, notes } }: DetailsProps) {
       </ol>
       <Facts
         of={[
-          ['Since', <Time at={since} />],
+          ['Since', since !== null && <Time at={since} />],
           ['Always on V3 at canary', canary.always.length > 0 && canary.always.join(', ')],
           ['Never on V3 at canary', canary.never.length > 0 && canary.never.join(', ')],
         ]}
       />
-      {notes.map((text) => (
+      {shownNotes.map((text) => (
         <Notice tone="note" what={text} />
       ))}
     </>
@@ -167,24 +169,30 @@ const conditionTones = { pass: 'good', fail: 'bad', waiting: 'note' } as const
 
 function Conditions({ details: { document, conditions, next } }: DetailsProps) {
   if (next === undefined) return <p>V3 serves this partner, and no further step exists.</p>
-  const { verdict } = document.advice
+  const {
+    pending,
+    advice: { verdict },
+  } = document
   const { fail = [], waiting = [], pass = [] } = Object.groupBy(conditions, ({ state }) => state)
+  const [may, end] = verdict === 'ready' ? ['may', ''] : ['should not', ` yet: the verdict is "${verdict}"`]
+  const remedy =
+    fail.length > 0
+      ? `${formatCounted(fail.length, 'condition')} marked fail: somebody must act.`
+      : waiting.length > 0 && 'Time and traffic can meet the conditions. Nobody must act.'
   return (
     <>
-      <Notice
-        tone={tones[verdict]}
-        what={
-          verdict === 'ready'
-            ? `This partner may move on to ${nameOf(next)}.`
-            : `This partner should not move on to ${nameOf(next)}: the verdict is "${verdict}".`
-        }
-        remedy={
-          fail.length > 0
-            ? `${formatCounted(fail.length, 'condition')} marked fail: somebody must act.`
-            : waiting.length > 0 && 'Time and traffic can meet the conditions. Nobody must act.'
-        }
-        link={['/comparison', 'What V2 and V3 answer differently']}
-      />
+      {pending ? (
+        <Notice
+          tone="note"
+          what={`${pending.by} proposed ${formatSettingShort(pending)}: ${pending.reason}`}
+          remedy={<Waits {...pending} />}
+        />
+      ) : (
+        <Notice
+          {...{ tone: tones[verdict], what: `This partner ${may} move on to ${nameOf(next)}${end}.`, remedy }}
+          link={['/comparison', 'What V2 and V3 answer differently']}
+        />
+      )}
       {conditionTable([...fail, ...waiting])}
       {pass.length > 0 && (
         <details>
@@ -196,11 +204,17 @@ function Conditions({ details: { document, conditions, next } }: DetailsProps) {
   )
 }
 
+const Waits = ({ needsApproval, expires }: NonNullable<PartnerDocument['pending']>) => (
+  <>
+    The step waits for {needsApproval ? 'the approval of another operator' : 'the writes under way'}. It
+    expires at <Time at={expires} />.
+  </>
+)
+
 const conditionTable = table<StepCondition>('Conditions', 'Every condition is met.', [
   ['Condition', ({ name }) => name],
   ['State', ({ state }) => <Badge tone={conditionTones[state]}>{state}</Badge>],
-  ['Progress', ({ progress }) => progress],
-  ['What is missing', ({ sentence }) => sentence],
+  ['Progress', ({ progress, sentence, state }) => (state === 'fail' ? sentence : (progress ?? sentence))],
 ])
 
 /** Says what would happen if the person took the next step now. Only a step that is ready is tried, since the advice refuses any other. */
@@ -232,8 +246,9 @@ function Steps({ visit, preview, details: { document, canary, next } }: StepsPro
   const { stage, pending, advice } = document
   const back = backOf(stage)
   const mayGoBack = mayAct(actor, 'back') && (orderOf(back) < orderOf(stage) || pending !== undefined)
+  const backLabel = orderOf(back) < orderOf(stage) ? `Back to ${back}` : 'Withdraw the step'
   const mayApprove = mayAct(actor, 'approve') && pending?.needsApproval === true
-  const maySet = mayAct(actor, 'set')
+  const maySet = mayAct(actor, 'set') && pending === undefined
   const exceptions = advice.verdict === 'ready' ? [] : despite
   if (!mayGoBack && !mayApprove && !maySet)
     return <p class="empty">There is no step that the role {actor.role} may take.</p>
@@ -241,13 +256,9 @@ function Steps({ visit, preview, details: { document, canary, next } }: StepsPro
     <>
       {mayApprove && (
         <Form
-          id="approve"
-          label="Approve the step"
-          hidden={{ step: 'approve' }}
+          {...{ id: 'approve', label: 'Approve the step', hidden: { step: 'approve' } }}
           fields={[reasonField, ...despite]}
-        >
-          <p>{`${pending.by} proposed ${formatSettingShort(pending)}: ${pending.reason}`}</p>
-        </Form>
+        />
       )}
       {maySet && next && (
         <Form
@@ -260,7 +271,7 @@ function Steps({ visit, preview, details: { document, canary, next } }: StepsPro
       )}
       {mayGoBack && (
         <Form
-          {...{ id: 'back', label: `Back to ${back}`, tone: 'danger', hidden: { step: 'back' } }}
+          {...{ id: 'back', label: backLabel, tone: 'danger', hidden: { step: 'back' } }}
           fields={[{ ...reasonField, label: 'Reason, if you have one', more: { maxLength: MAX_REASON } }]}
         />
       )}

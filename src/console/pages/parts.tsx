@@ -14,7 +14,7 @@ export function Time({ at }: { readonly at: number | string | null | undefined }
   return <time dateTime={iso}>{`${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`}</time>
 }
 
-const isMissing = (value: ComponentChildren): boolean => (value ?? '') === ''
+const isMissing = (value: ComponentChildren): boolean => value === false || (value ?? '') === ''
 
 const shownAs = (value: ComponentChildren): ComponentChildren =>
   typeof value === 'number' ? formatCount(value) : isMissing(value) ? '–' : value
@@ -84,18 +84,13 @@ export function Facts({ of }: { readonly of: readonly (readonly [string, Compone
 }
 
 /** Shows a part of a page under a heading. The titles on a page must differ, since the script finds sections by their titles. */
-export function Section({ title, children }: SectionProps) {
+export function Section({ title, children }: Readonly<{ title: string; children: ComponentChildren }>) {
   return (
     <section>
       <h2>{title}</h2>
       {children}
     </section>
   )
-}
-
-interface SectionProps {
-  readonly title: string
-  readonly children: ComponentChildren
 }
 
 interface TabsProps {
@@ -168,14 +163,9 @@ export function Notice({ tone, what, whom, since, remedy, link, role }: NoticePr
   return (
     <div class={`notice ${tone}`} role={role}>
       <p class="what">{what}</p>
-      {(whom !== undefined || since !== undefined) && (
+      {whom !== undefined && (
         <p class="soft">
-          {whom !== undefined && <>For {whom}. </>}
-          {since !== undefined && (
-            <>
-              Since <Time at={since} />.
-            </>
-          )}
+          For {whom}. {since !== undefined && ['Since ', <Time at={since} />, '.']}
         </p>
       )}
       {(remedy !== undefined || link !== undefined) && (

@@ -31,11 +31,12 @@ export const tryIt: Page = {
     const tried = await ports.tryBatch(partner, given)
     return {
       title: 'Try it',
+      status: `${tried.isSound ? formatCounted(tried.records.length, 'record') : 'Refused'} · Try it`,
       json: { partner, ...tried },
       body: (
         <>
-          {choice(partners, partner)}
           <Tried tried={tried} file={given} />
+          {choice(partners, partner)}
         </>
       ),
     }
@@ -79,18 +80,12 @@ function shortened(text: string): string {
 function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buffer }) {
   const { records, findings, isSound, isBody, bytes, reply } = tried
   const refused = records.filter(({ v3 }) => v3 === undefined).length
-  const posted = `${formatCount(records.length - refused)} would be posted to V3, ${formatCount(refused)} refused by the adapter.`
+  const what = isSound
+    ? `${formatCounted(records.length, 'record')} in ${formatCount(bytes)} bytes: ${formatCount(records.length - refused)} would be posted to V3, ${formatCount(refused)} refused by the adapter.`
+    : 'The adapter would refuse the whole request and post no record.'
   return (
     <>
-      <Notice
-        tone={isSound ? (refused === 0 ? 'good' : 'note') : 'bad'}
-        role="status"
-        what={
-          isSound
-            ? `${formatCounted(records.length, 'record')} in ${formatCount(bytes)} bytes: ${posted}`
-            : 'The adapter would refuse the whole request and post no record.'
-        }
-      />
+      <Notice tone={isSound ? (refused === 0 ? 'good' : 'note') : 'bad'} role="status" what={what} />
       <Section title="Findings">{findingTable(findings.slice(0, SHOWN), isBody ? file : undefined)}</Section>
       <Section title="Records">
         {recordTable(records.slice(0, SHOWN))}
@@ -98,11 +93,7 @@ function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buf
           <p class="soft">The page shows the first {SHOWN} records. The JSON of the page has all records.</p>
         )}
       </Section>
-      {reply && (
-        <Section title="Reply">
-          <Reply reply={reply} />
-        </Section>
-      )}
+      {reply && <Reply reply={reply} />}
     </>
   )
 }
@@ -152,7 +143,7 @@ const replyNotes = `V3 decides whether a part is 201 or a refusal. If V3 does no
 
 function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedReply }) {
   return (
-    <>
+    <Section title="Reply">
       <pre>{head.trimEnd()}</pre>
       {parts.length > 0 && <p class="soft">{replyNotes}</p>}
       {parts.slice(0, SHOWN).map(({ ifAccepted, otherwise }, at) => (
@@ -166,7 +157,7 @@ function Reply({ reply: { head, parts, end, v3Id } }: { readonly reply: TriedRep
         </details>
       ))}
       <pre>{end.trimEnd()}</pre>
-    </>
+    </Section>
   )
 }
 

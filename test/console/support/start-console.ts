@@ -62,7 +62,7 @@ const partnerOf = (partner: string): PartnerFacts => ({
       name: 'distinct records',
       state: 'waiting',
       progress: '312 of 1,000',
-      sentence: '312 of 1000 distinct records were seen on V3.',
+      sentence: '312 of 1,000 distinct records were seen on V3.',
     },
     { name: 'days at this stage', state: 'pass', progress: '5 of 5', sentence: undefined },
     { name: 'readable writes', state: 'fail', progress: undefined, sentence: MARKUP },
