@@ -1,4 +1,4 @@
-import { recordStates } from '../../journal/index.ts'
+import { type RecordState, recordStates } from '../../journal/index.ts'
 import { paramsOf, usageError } from '../access/visit.ts'
 import type { BatchRow, ConsoleData, HashedKind, Search } from '../data/port.ts'
 import type { Page } from './page.ts'
@@ -25,7 +25,7 @@ export const batches: Page = {
           <Form id="search" label="Search" fields={[searchField]} />
           <Section title={about.length === 0 ? 'Newest first' : `Found with ${about.join(', ')}`}>
             <Tabs {...{ label: 'State', name: 'state', tabs, current: state, query: rest }} />
-            {found.kind === 'records' ? foundRecords(found.records) : foundBatches(found.batches)}
+            {found.kind === 'records' ? foundRecords(found.records) : foundBatches(state)(found.batches)}
           </Section>
           <Pager query={query} next={found.next} />
         </>
@@ -123,15 +123,16 @@ function timeIn(text: string | undefined): number | undefined {
   )
 }
 
-const foundBatches = table<BatchRow>('Batches, newest first', 'No batch was found.', [
-  ['Batch', ({ batch }) => <BatchLink batch={batch} />],
-  ['Received', ({ receivedMs }) => <Time at={receivedMs} />],
-  ['Partner', ({ partner }) => partner],
-  ['Served by', ({ servedBy }) => servedBy.toUpperCase()],
-  ['Records', ({ records }) => records],
-  ['Outcomes', outcomesOf],
-  ['Batch id of the client', ({ boundary }) => <Id of={boundary} />],
-])
+const foundBatches = (state: RecordState | undefined) =>
+  table<BatchRow>('Batches, newest first', 'No batch was found.', [
+    ['Batch', ({ batch }) => <BatchLink {...{ batch, state }} />],
+    ['Received', ({ receivedMs }) => <Time at={receivedMs} />],
+    ['Partner', ({ partner }) => partner],
+    ['Served by', ({ servedBy }) => servedBy.toUpperCase()],
+    ['Records', ({ records }) => records],
+    ['Outcomes', outcomesOf],
+    ['Batch id of the client', ({ boundary }) => <Id of={boundary} />],
+  ])
 
 const foundRecords = tableOfRecords(
   'part',

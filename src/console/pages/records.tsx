@@ -24,7 +24,9 @@ export const countsOf = ({ states: counts }: Pick<BatchRow, 'states'>) =>
 export const outcomesOf = (batch: Pick<BatchRow, 'states'>) =>
   countsOf(batch).map(({ tone, text }) => <Badge tone={tone}>{text}</Badge>)
 
-export const BatchLink = ({ batch }: { readonly batch: number }) => <a href={`/batches/${batch}`}>{batch}</a>
+export const BatchLink = ({ batch, state }: Readonly<{ batch: number; state?: RecordState | undefined }>) => (
+  <a href={`/batches/${batch}${state === undefined ? '' : `?state=${state}`}`}>{batch}</a>
+)
 
 /** Says what the operator does about a record, or why the operator waits. Returns `undefined` if there is nothing to do. */
 export function nextActOf({ state, reason, superseded, deadLetter, retry }: RecordRow): ComponentChildren {

@@ -263,7 +263,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     expect((await engine.waiting({ kind: 'notApplied' }, ['acme'])).reasons).toEqual([])
   })
 
-  test('stores the retries and reopenings of a record as its timeline', async (url) => {
+  test('stores the retries and reopenings of a record as its timeline, and counts repetitions', async (url) => {
     const { journal, engine, work } = await open(url)
     const queue = createStepQueue(Date.now)
     const observed = observeJournal(journal, queue)
@@ -287,6 +287,9 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
       ['retried', [[1, 1]], undefined],
     ])
     expect((await engine.overview('live', 'all')).index.lostSteps).toBe(3)
+    await engine.keepSteps(steps.map((step) => ({ ...step, atMs: step.atMs + 5_000 })), 0) // prettier-ignore
+    const [repeated] = (await engine.batch(1, 'all'))?.timeline ?? []
+    expect(repeated).toMatchObject({ kind: 'replayed', times: 2, lastMs: (repeated?.atMs ?? 0) + 5_000 })
   })
 
   test('adds a step to the timeline of a record when a newer mark supersedes the record', async (url) => {
