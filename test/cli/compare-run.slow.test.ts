@@ -267,10 +267,10 @@ const endless =
 const hostile: readonly (readonly [string, Answer, RegExp])[] = [
   ['the same next link for ever', page([], 'http://x/?$skip=1'), /leads back to a page before it/],
   ['pages without rows for ever', endless([]), /pages without rows/],
-  ['rows that are no objects', page([null, 'SECRETWORD']), /has a row that is not an object/],
-  ['no collection', replyWith(200, { error: 'SECRETWORD' }), /is not a collection/],
+  ['rows that are not objects', page([null, 'SECRETWORD']), /has a row that is not an object/],
+  ['an object that is not a collection', replyWith(200, { error: 'SECRETWORD' }), /is not a collection/],
   [
-    'a page of a login',
+    'a login page',
     replyWith(200, '<html>SECRETWORD</html>', { 'Content-Type': 'text/html' }),
     /cannot be read/,
   ],

@@ -36,7 +36,7 @@ async function faultOf(loading: Promise<unknown>): Promise<AdapterError> {
 const v3 = 'upstreams: { v3: { baseUrl: "http://v3.test" } }\n'
 
 describe('loadConfig', () => {
-  it('product 9: prefers the values of flags to those of the file, and needs no file', async () => {
+  it('prefers the values of flags to those of the file, and needs no file (product contract 9)', async () => {
     const path = await file('listen.yaml', `${v3}listen: { host: 127.0.0.9, port: 1 }\n`)
     const flags = { v3: 'https://other.test/base', port: 9, host: '::1' }
     for (const own of [path, undefined]) {

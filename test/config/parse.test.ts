@@ -16,7 +16,7 @@ const lent =
 const acme = { id: 'acme', match: { any: true } }
 
 describe('parseConfig', () => {
-  it('product 6: reports all faults at once, each with its path', () => {
+  it('reports all faults at once, each with its path (product contract 6)', () => {
     expect(
       faultsOf({
         listen: { prot: 1, port: 65_536, host: '' },

@@ -192,7 +192,7 @@ describe('an adapter with its own client credentials', () => {
 
   const failures: [name: string, answer: Answer, status: number, code: string][] = [
     ['refuses the client', replyWith(400, { error: 'unauthorized_client' }), 502, 'ADP_V3_CREDENTIALS'],
-    ['refuses the client in another form', replyWith(401, { error: 'hush-secret is wrong' }), 502, 'ADP_V3_CREDENTIALS'],
+    ['refuses the client with an unknown error code', replyWith(401, { error: 'hush-secret is wrong' }), 502, 'ADP_V3_CREDENTIALS'],
     ['returns no token', replyWith(200, { token: 'hush-token' }), 502, 'ADP_UPSTREAM_PROTOCOL'],
     ['returns no JSON', replyWith(200, '<html>hush'), 502, 'ADP_UPSTREAM_PROTOCOL'],
     ['returns a token with a line end', replyWith(200, { access_token: 'hush\r\nX: y' }), 502, 'ADP_UPSTREAM_PROTOCOL'],

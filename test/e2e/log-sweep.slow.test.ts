@@ -45,8 +45,8 @@ const answers: [name: string, answer: Answer][] = [
   ['400 with a V2 error array', replyWith(400, [{ Message: echoError, ErrorCode: 'HUSH', ResourceIdentifier: learner }])],
   ['302', replyWith(302, 'HUSH', { Location: `/HUSH/${learner}` })],
   ['a reset', (_seen, response) => void response.socket?.resetAndDestroy()],
-  ['missing', () => undefined],
-  ['not HTTP', (_seen, response) => void response.socket?.end('HUSH\r\n\r\n')],
+  ['nothing', () => undefined],
+  ['bytes that are not HTTP', (_seen, response) => void response.socket?.end('HUSH\r\n\r\n')],
   ['a reply that breaks off', (_seen, response) => void response.socket?.end(`HTTP/1.1 200 HUSH\r\nContent-Length: 99\r\nX: ${learner}\r\n\r\nHUSH`)],
 ] // prettier-ignore
 

@@ -31,15 +31,15 @@ describe('a passed-through reply that breaks off', () => {
   // The adapter rewrites links in these replies.
   const json = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
   const torn: [name: string, reply: string, end: 'close' | 'reset'][] = [
-    ['with fewer bytes than Content-Length, then closed', `${plain}Content-Length: 9\r\n\r\nabc`, 'close'],
-    ['with fewer bytes than Content-Length, then reset', `${plain}Content-Length: 9\r\n\r\nabc`, 'reset'],
-    ['in its chunks, then closed', `${plain}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`, 'close'],
-    ['in its chunks, then reset', `${plain}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`, 'reset'],
+    ['with fewer bytes than Content-Length because the service closes the connection', `${plain}Content-Length: 9\r\n\r\nabc`, 'close'],
+    ['with fewer bytes than Content-Length because the service resets the connection', `${plain}Content-Length: 9\r\n\r\nabc`, 'reset'],
+    ['between chunks because the service closes the connection', `${plain}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`, 'close'],
+    ['between chunks because the service resets the connection', `${plain}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`, 'reset'],
     ['with a malformed chunk', `${plain}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nzz\r\n`, 'close'],
-    ['in a reset and has no length', `${plain}Connection: close\r\n\r\nabc`, 'reset'],
-    ['in a reset and has no length, in JSON', `${json}\r\nabc`, 'reset'],
-    ['with fewer bytes than Content-Length, then reset, in JSON', `${json}Content-Length: 9\r\n\r\nabc`, 'reset'],
-    ['in its chunks, then reset, in JSON', `${json}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`, 'reset'],
+    ['with a reset and has no length', `${plain}Connection: close\r\n\r\nabc`, 'reset'],
+    ['with a reset and has no length (JSON)', `${json}\r\nabc`, 'reset'],
+    ['with fewer bytes than Content-Length because the service resets the connection (JSON)', `${json}Content-Length: 9\r\n\r\nabc`, 'reset'],
+    ['between chunks because the service resets the connection (JSON)', `${json}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n`, 'reset'],
   ] // prettier-ignore
   it.each(torn)('never looks complete when it ends %s', async (_name, reply, end) => {
     const adapter = await adapterBefore(reply, end)

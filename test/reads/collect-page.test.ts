@@ -101,7 +101,7 @@ describe('collectPage', () => {
 const guidOf = (index: number): string => `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}`
 
 describe('the list of received rows in a next link', () => {
-  it('recognises these rows in any order, and no other rows', () => {
+  it('contains the received rows, in any order, and no other rows', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.uuid(), { maxLength: 60 }), fc.nat(60), (ids, at) => {
         const [given, left] = [ids.slice(0, at).map(mark), ids.slice(at).map(mark)]

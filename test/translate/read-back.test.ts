@@ -263,7 +263,7 @@ describe('decideReadBack, for a mark with null members', () => {
     ['that the journal knows for an older record', minuteBefore, known(minuteBefore), 'absent'],
     ['with another code', { ...otherCode, ...minuteBefore }, {}, 'absent'],
     ['of a service that is known to show minutes and comments', minuteBefore, { profile: { ...freshProfile, qualifierShown: true } }, 'absent'],
-  ])('for a mark %s, whose other members are null, decides "%s"', (_what, mark, own, kind) => {
+  ])('decides "$3" for a mark $0, whose other members are null', (_what, mark, own, kind) => {
     expect(decideFull({ ...nulls, ...mark }, own).kind).toBe(kind)
   }) // prettier-ignore
 
