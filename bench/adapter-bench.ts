@@ -3,10 +3,10 @@ import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
 
 const CLIENTS = 16
-/** What the adapter may have under way for 16 clients (16 records each): the peer gets the same. */
+/** Concurrent requests of the peer: as many as the adapter sends for 16 clients with 16 records each. */
 const REQUESTS_AT_A_TIME = 256
 const ROUND_MS = 2_000
-/** The processes are started anew so often: how fast the peer becomes (17 or 24 us a mark) is decided as it starts. */
+/** Number of starts of all processes, because the peer takes 17 us a mark after some starts and 24 us after others. */
 const STARTS = 3
 const ROUNDS = 5
 const AIM = 0.6
@@ -27,29 +27,29 @@ interface Driven {
 
 interface Sides {
   readonly upstream: Child
-  /** The adapters, each with its clients: `v3.writeMode: single`, and `batch` in each format. */
+  /** An adapter with `v3.writeMode: single` and one with `batch` for each format, each with its own clients. */
   readonly adapters: readonly Driven[]
   readonly poster: Child
-  /** With what src/cli/main.ts tells V8. */
+  /** The poster with a V8 option that src/cli/main.ts also sets. */
   readonly tuned: Child
 }
 
 interface Measured {
   readonly marksPerSecond: number
   readonly cpuMicrosPerMark: number
-  /** The share of its core that the measured process got, 0 to 1. */
+  /** The share of the round, 0 to 1, in which the measured process used its core. */
   readonly busy: number
-  /** How busy the upstream was, 0 to 1: near 1 it would be the one that is measured. */
+  /** The same share for the upstream. Near 1, the upstream limits the rate, and the round measures the upstream. */
   readonly upstreamBusy: number
 }
 
-/** Below this share of its core a process was not held up by its own work but by other programs of the machine. */
+/** The smallest share of its core for a valid round. Below it, other programs of the machine slowed the process down. */
 const BUSY = 0.85
 const TRIES = 5
 
 /**
- * Marks per second through the adapter against the same posts without it. The adapter and its peer have one core in turns,
- * clients and upstream the other.
+ * Compares the marks per second of the adapter with those of a process that posts the same bodies directly. The adapter and the
+ * peer take turns on one core. The clients and the upstream share the other core.
  */
 export async function benchAdapter(): Promise<Row[]> {
   const all = new Map<Name, Measured[]>(names.map((name) => [name, []]))
@@ -59,7 +59,7 @@ export async function benchAdapter(): Promise<Row[]> {
   return toRows(all)
 }
 
-/** Measures the processes of one start. */
+/** Starts all processes, and measures their rounds. */
 async function measureStart(): Promise<Map<Name, Measured[]>> {
   const upstream = await startChild('upstream-process.ts', [], 1)
   const port = upstream.ready['port'] ?? 0
@@ -80,7 +80,7 @@ async function measureStart(): Promise<Map<Name, Measured[]>> {
   }
 }
 
-/** Measures one round; again when other programs took the core meanwhile. */
+/** Measures one round. Repeats the round if other programs took the core, and returns the least disturbed measurement. */
 async function measure(sides: Sides, name: Name): Promise<Measured> {
   let best = await measureOnce(sides, name)
   for (let tries = 1; tries < TRIES && best.busy < BUSY; tries += 1) {

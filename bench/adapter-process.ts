@@ -7,11 +7,11 @@ import { parseConfig } from '../src/config/index.ts'
 import { cpuMs, serveCommands } from './child.ts'
 import { peakRss } from './peak-rss.ts'
 
-// The whole adapter with its defaults, in a process of its own. Arguments: the address of the upstream, that of the journal
-// (default none), that of V2: with one, V2 serves, and the share of its exchanges that is compared, in percent: with one the stage
-// is `shadow`. `--batch=multipart` or `--batch=json` joins records into a $batch of V3.
+// Runs the whole adapter with its defaults. Arguments: the address of V3, the address of the journal (default `none`), the address of V2,
+// and the percentage of exchanges that the adapter compares. With V2 the stage is `legacy`, and with a percentage it is `shadow`.
+// `--batch=multipart` or `--batch=json` makes the adapter join records into a $batch of V3.
 
-// As src/cli/main.ts does.
+// The same V8 options as in src/cli/main.ts.
 setFlagsFromString('--no-allocation-site-pretenuring')
 setFlagsFromString('--heap-growing-percent=60')
 const batchFormat = /^--batch=(.*)/.exec(process.argv.at(-1) ?? '')?.[1]
@@ -36,7 +36,7 @@ const app = createApp(
     ],
   }),
 )
-/** Statements to PostgreSQL. */
+/** The number of statements that the adapter has sent to PostgreSQL. */
 let statements = 0
 // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its own client
 const query: (this: Client, ...args: unknown[]) => unknown = Client.prototype.query

@@ -7,26 +7,26 @@ import { fileURLToPath } from 'node:url'
 
 import * as z from 'zod'
 
-/** What a child answers: numbers by name, the units in the names. */
+/** The answer of a child process: numbers by name, with the unit in the name. */
 export type Numbers = Readonly<Record<string, number>>
 const numbers = z.record(z.string(), z.number())
 
-/** A process of the benchmark, alone on its core where the machine allows it. */
+/** A child process of a benchmark. */
 export interface Child {
-  /** What it told when it was ready, such as its port. */
+  /** The numbers that the process sent when it was ready, such as its port. */
   readonly ready: Numbers
   ask(command: string): Promise<Numbers>
-  /** Moves its threads of this name to a core, where the machine allows it. */
+  /** Moves the threads of the process that have this name to a processor core. Does nothing if `canPin` is false. */
   pinThreads(name: string, core: number): void
   stop(): Promise<void>
 }
 
-/** True where processes can be moved to a core. */
+/** True if this machine has at least two processor cores and `taskset`, which moves a process to a core. */
 export const canPin = availableParallelism() >= 2 && spawnSync('taskset', ['--version']).status === 0
 
 /**
- * Starts a script of this folder, pinned to `core` (Linux with two cores or more) or to none, and waits until it is ready. Its
- * standard error goes to a file, as that of a service would, and is shown when the child fails.
+ * Starts a script of this folder and waits until it is ready. Moves it to `core` unless `core` is undefined or `canPin` is false. Writes
+ * its standard error to a file, as a service does. If the process fails, the error contains the text of that file.
  */
 export async function startChild(
   script: string,
@@ -60,7 +60,7 @@ export async function startChild(
   }
 }
 
-/** The command that runs another one on a core; the same where the machine cannot, or for none. */
+/** Returns the command that runs `command` on a core. Returns `command` itself if `core` is undefined or `canPin` is false. */
 export function onCore(command: readonly string[], core: number | undefined): readonly string[] {
   return canPin && core !== undefined
     ? ['taskset', '-c', String(core % availableParallelism()), ...command]
@@ -81,14 +81,14 @@ function spawnPinned(
 
 function pinThreads(process: number, name: string, core: number): void {
   const folder = `/proc/${process}/task`
-  // Linux keeps 15 characters of a name.
+  // Linux keeps only the first 15 characters of the name of a thread.
   const ids = readdirSync(folder).filter(
     (id) => readFileSync(join(folder, id, 'comm'), 'utf8').trim() === name.slice(0, 15),
   )
   for (const id of ids) pin(Number(id), core)
 }
 
-/** Moves a process or a thread, and all that it starts from now on, to a core. */
+/** Moves a process or a thread to a core, together with every process and thread that it starts from now on. */
 export function pin(id: number, core: number): void {
   const { status, stderr } = spawnSync('taskset', [
     '-p',
@@ -113,7 +113,7 @@ function answer(child: ChildProcess, describeFailure: () => string): Promise<Num
   })
 }
 
-/** The child's side: tells `ready`, then answers each command until the parent says stop. */
+/** Sends `ready` from a child process to its parent, and then answers each command until the parent sends `stop`. */
 export function serveCommands(
   ready: Numbers,
   commands: Readonly<Record<string, () => Numbers | Promise<Numbers>>>,
@@ -130,7 +130,7 @@ export function serveCommands(
   process.send?.(ready)
 }
 
-/** Processor time of this process, user and system, in ms. */
+/** Returns the processor time of this process so far, user and system, in ms. */
 export function cpuMs(): number {
   const { user, system } = process.cpuUsage()
   return (user + system) / 1000

@@ -8,10 +8,10 @@ import { serveCommands } from './child.ts'
 import { legacyBatch } from './legacy-batch.ts'
 import { median } from './rounds.ts'
 
-// V2 clients that mark the classes of the sandbox's school, each batch with another class and session than those before it, until all
-// have had their turn. They read the whole reply before the next batch. Commands: `busy:<port>` for a round of 16 that never wait,
-// `calm:<port>` for one of 4 that wait 50 ms between batches, `all:<port>` for each batch once, `each:<port>` for that with pauses. Arguments: ms of a round, port of the
-// sandbox, ports of V2 and the adapters.
+// V2 clients that post registers of the sandbox's school. No combination of class and session repeats within 240 batches. A client reads
+// the whole reply before its next batch. `busy:<port>` runs a round of 16 clients without pauses. `calm:<port>` runs a round of 4
+// clients that pause about 50 ms. `all:<port>` and `each:<port>` send each batch once, without and with pauses. Arguments: the length of a
+// round in ms, the port of the sandbox, and the ports of V2 and of the adapters.
 
 const RECORDS = 30
 const BATCHES = 240
@@ -31,7 +31,7 @@ const samples = samplesSchema.parse(await reply.json())
 
 interface Batch {
   readonly request: Buffer
-  /** Where the id of the batch stands in it. */
+  /** The offsets in the request at which the id of the batch occurs. */
   readonly ids: readonly number[]
 }
 
@@ -66,7 +66,7 @@ function toBatch(index: number): Batch {
 const batches = Array.from({ length: BATCHES }, (_, index) => toBatch(index))
 let sent = 0
 
-/** Sends the next batch, with an id of its own, and reads the reply to its end. Fails for one without every mark. */
+/** Sends the next batch with a new id, and returns the time to the end of its reply in ms. Rejects if a mark was not created. */
 function sendNext(socket: Socket): Promise<number> {
   const { request, ids } = batches[sent % BATCHES] ?? toBatch(0)
   sent += 1
@@ -114,7 +114,7 @@ async function drive(
     sockets.map(async (socket) => {
       while (isOn(performance.now() - start)) {
         times.push(await sendNext(socket))
-        // Not all at the same time.
+        // The pauses differ, so that the clients do not send at the same moment.
         if (pauseMs > 0) await pause(pauseMs * (0.5 + Math.random()))
       }
     }),

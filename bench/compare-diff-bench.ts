@@ -7,10 +7,10 @@ const sizes = [
   { records: 200_000, rounds: 3, times: 1 },
 ] as const
 
-/** The bound of 2,000 records, ms of processor time. */
+/** The largest acceptable processor time for 2,000 records, in ms. */
 const AIM_MS = 4
 
-/** The differ alone against differs of JSON: equal rows, and rows of which one is inserted at the head. */
+/** Compares our differ with JSON differs, for equal rows and for rows with one more row at the head. */
 export async function benchCompareDiff(): Promise<Row[]> {
   const differs = new Map<DifferName, Differ>()
   for (const name of differNames) differs.set(name, await loadDiffer(name))
@@ -25,7 +25,7 @@ export async function benchCompareDiff(): Promise<Row[]> {
       const times = await interleave(differNames, rounds, (name) => {
         const differ = differs.get(name)
         if (differ === undefined) throw new Error(`no differ ${name}`)
-        // Processor time: other programs take the core meanwhile.
+        // Processor time, and not elapsed time, because other programs take the core meanwhile.
         const start = process.cpuUsage()
         for (let time = 0; time < repeats; time += 1) found.set(name, differ(v2, v3))
         const { user, system } = process.cpuUsage(start)
@@ -53,7 +53,7 @@ export async function benchCompareDiff(): Promise<Row[]> {
   return rows
 }
 
-/** Marks `from` up to `to` as JSON gives them: no text is shared with another list. */
+/** Returns the marks `from` to `to`, parsed from JSON, so that two lists share no strings. */
 function marks(from: number, to: number): readonly unknown[] {
   const rows = Array.from({ length: to - from + 1 }, (_, at) => mark(from + at))
   return JSON.parse(JSON.stringify(rows)) as unknown[]

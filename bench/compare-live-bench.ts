@@ -7,19 +7,19 @@ import { type Child, startChild } from './child.ts'
 import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
 
-/** The core of the adapters, and that of all others. */
+/** The processor core of the adapters, and the core of all other processes. */
 const [MEASURED, BESIDE] = [0, 1]
 const loads = { busy: '16 clients', calm: '4 clients that pause' } as const
 type Load = keyof typeof loads
 const ROUND_MS = 4_000
 const ROUNDS = 8
-/** V8 compiles the longest path first. */
+/** Rounds that do not count, in which V8 compiles the longest path. */
 const WARM_UPS = 3
-/** How long a round waits at most for what the one before it still compares. */
+/** The longest time that a round waits for the comparisons of the previous round, in ms. */
 const DRAIN_MS = 20_000
-/** Checks of one partner that wait for a V3 that never answers. */
+/** The limit of one partner's comparisons in progress, which a V3 that never answers fills. */
 const MAX_STALLED = 128
-/** The largest ratio of the noise to its smallest, above which an aim is not called met. */
+/** The largest quotient of the highest and the lowest noise at which the aim can count as met. */
 const QUIET = 1.5
 
 const names = ['sound 100 %', 'sound 0 %', 'sound 0 % again', 'stalled 100 %', 'stalled 0 %'] as const
@@ -34,8 +34,8 @@ interface Measured {
 type Rounds = ReadonlyMap<Name, readonly Measured[]>
 
 /**
- * Batches of 30 that V2 serves at stage `shadow`, journal in SQLite: with every exchange compared, against none, where V3 is sound and
- * where it takes connections and never answers. The noise is the ratio of two adapters that compare nothing.
+ * Measures batches of 30 that V2 serves at stage `shadow`, with a journal in SQLite. Compares an adapter that compares every exchange with
+ * one that compares none, for a sound V3 and for a V3 that never answers. The noise is the ratio of two adapters that compare nothing.
  */
 export async function benchCompareLive(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
@@ -64,7 +64,7 @@ export async function benchCompareLive(): Promise<Row[]> {
       BESIDE,
     )
     children.push(load)
-    // At V2 itself: each adapter starts with as much compiled code as the others.
+    // All batches first go directly to V2, because they would give one adapter more compiled code than the others.
     await load.ask(`all:${servingPort}`)
     await load.ask(`each:${portOf('sound 100 %')}`)
     const drain = async (): Promise<void> => {
@@ -97,14 +97,14 @@ export async function benchCompareLive(): Promise<Row[]> {
   }
 }
 
-/** The metrics of comparisons, by name and labels. */
+/** Reads the metrics of live comparison, by name and labels. */
 async function comparisons(port: number): Promise<ReadonlyMap<string, number>> {
   const reply = await fetch(`http://127.0.0.1:${port}/metrics`)
   const lines = [...(await reply.text()).matchAll(/^markbridge_compare_(\S+) (\S+)$/gm)]
   return new Map(lines.map(([, name = '', value]) => [name, Number(value)]))
 }
 
-/** Waits until no more than this is being compared: that would take the core of the next candidate. */
+/** Waits until at most `most` comparisons are left, because they would take the core from the next candidate. */
 async function drained(port: number, most: number): Promise<void> {
   const since = performance.now()
   while (performance.now() - since < DRAIN_MS) {
@@ -113,7 +113,7 @@ async function drained(port: number, most: number): Promise<void> {
   }
 }
 
-/** What became of the checks. Fails where a comparison gave a wrong result, or was made where none was wanted. */
+/** Returns how the comparisons of a candidate ended. Throws if a mark differs, or if the share of compared exchanges is wrong. */
 async function toBalance(name: Name, port: number): Promise<Row> {
   const all = await comparisons(port)
   const sum = (what: string, ...labels: readonly string[]): number =>
@@ -153,7 +153,7 @@ function toRows(load: Load, all: Rounds): Row[] {
     if (!name.endsWith('100 %')) return { ...row, ratio: '', aim: '', met: undefined }
     const own = ratios(of, name, name === 'sound 100 %' ? 'sound 0 %' : 'stalled 0 %')
     const isWithin = own.p50Ms.median <= largestOf(noise.p50Ms) && own.p99Ms.median <= largestOf(noise.p99Ms)
-    // A noise that hides everything shows nothing.
+    // If the noise is too large, a result within the noise proves nothing.
     const met = isWithin && !isQuiet ? undefined : isWithin
     return { ...row, ratio: `of 0 %: ${describe(own)}`, aim: 'p50, p99 within the noise', met }
   })
@@ -165,10 +165,10 @@ interface Ratio {
   readonly max: number
 }
 
-/** The largest ratio that is noise: of two adapters that do the same, either may be the one that is divided by. */
+/** Returns the largest ratio that may be noise. Either of the two equal adapters may be the divisor. */
 const largestOf = ({ min, max }: Ratio): number => Math.max(max, 1 / min)
 
-/** One candidate to another, each round by itself. */
+/** Returns the ratios of one candidate to another, computed within each round. */
 function ratios(
   of: (name: Name, key: keyof Measured) => readonly number[],
   name: Name,

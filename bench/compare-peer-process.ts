@@ -2,8 +2,8 @@ import { Pool } from 'undici'
 
 import { serveCommands } from './child.ts'
 
-// Reads the marks of both faces at the same time, in windows of 90 days, with undici and JSON.parse, and counts them.
-// Arguments: the ports of V2 and V3, the first and the last day.
+// Reads the marks of V2 and of V3 at the same time, 90 days at a time, with undici and JSON.parse, and counts them.
+// Arguments: the ports of V2 and V3, the first day, and the last day.
 
 const [v2Port = '', v3Port = '', from = '', to = ''] = process.argv.slice(2)
 const DAY_MS = 86_400_000

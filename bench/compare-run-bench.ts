@@ -15,13 +15,13 @@ const ROUNDS = 2
 const MIB = 1_048_576
 const AIM_RATIO = 0.5
 const AIM_MIB = 250
-/** Three years of the school, which has some 930,000 marks on its day. */
+/** Three years, which contain all marks of the school (some 930,000). */
 const [FROM, TO] = ['2023-06-12', '2026-06-10']
 const document = z.object({ compared: z.number(), verdicts: z.object({ same: z.number() }) })
 
 const names = ['compare run', 'undici and JSON.parse'] as const
 
-/** `compare run` over the whole school, both faces, against a process that reads the same pages and does nothing with them. */
+/** Compares `compare run` over all marks of the school with a process that only reads and parses the same pages. */
 export async function benchCompareRun(): Promise<Row[]> {
   const upstream = await startChild('compare-sandbox-process.ts', [], 1)
   const { port = 0, v2Port = 0 } = upstream.ready
@@ -108,7 +108,7 @@ async function compare(v2Port: number, v3Port: number): Promise<{ compared: numb
   return { compared, peakBytes }
 }
 
-/** The largest resident size so far; undefined once the process has ended. */
+/** Returns the largest resident size of a process so far in bytes, or `undefined` if the process has ended. */
 function peakOf(pid: number): number | undefined {
   try {
     const kib = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]

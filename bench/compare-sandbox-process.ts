@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createSandbox } from '../src/sandbox/index.ts'
 import { serveCommands } from './child.ts'
 
-// The sandbox with a school of 720, each face on a port of its own, in a process of its own.
+// Runs the sandbox with a school of 720 pupils, with V2 and V3 on different ports.
 
 const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
 const sandbox = createSandbox({

@@ -12,11 +12,11 @@ import { serveCommands } from './child.ts'
 import { legacyBatch } from './legacy-batch.ts'
 import { atATime, createPosts, makeBodies, mapping } from './v3-posts.ts'
 
-// What the latency of the adapter stands against: Express, undici and the codec of the adapter, with nothing of what an adapter is
-// for (limits, order, shares, lost answers, credentials, log). Arguments: the port of the upstream, requests at a time, and `posts`
-// for one that decodes and encodes nothing: it sends bodies and a reply that were made beforehand.
+// The baseline for the latency of the adapter: Express, undici and the adapter's codec, without limits, order, shares, lost replies,
+// credentials and log. Arguments: the port of the upstream, the number of concurrent requests, and optionally `posts`. With `posts` the
+// process decodes and encodes nothing, and sends bodies and a reply that it prepared at its start.
 
-// As src/cli/main.ts does.
+// The same V8 options as in src/cli/main.ts.
 setFlagsFromString('--no-allocation-site-pretenuring')
 setFlagsFromString('--heap-growing-percent=60')
 const [port = 0, concurrency = 16] = process.argv.slice(2).map(Number)
@@ -47,7 +47,7 @@ async function convert(bytes: Buffer, requestType: string): Promise<Converted> {
   return { contentType: encoder.contentType, text }
 }
 
-/** The bodies of a batch and its reply, made by the converter itself. */
+/** Converts one batch in advance, and returns a function that only posts the bodies and returns the stored reply. */
 async function prepare(): Promise<(bytes: Buffer) => Promise<Converted>> {
   const { bytes, contentType } = legacyBatch(30, 0)
   const bodies = makeBodies()
@@ -68,7 +68,7 @@ app.post(/\$batch$/, async (request, response) => {
   response.write(text)
   response.end()
 })
-// A client waits while the others have their turn.
+// A client is idle during the rounds of the other candidates, so its connection must stay open for that time.
 const KEEP_ALIVE_MS = 60_000
 const server = app.listen(0, '127.0.0.1', () => {
   server.keepAliveTimeout = KEEP_ALIVE_MS

@@ -4,7 +4,7 @@ import { checksum } from './posted-records.ts'
 import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
 
-/** Records in a batch, and how many times faster than @sap/cds the decoder should be. */
+/** For each number of records in a batch, the factor by which the decoder should be faster than @sap/cds. */
 const sizes = [
   { records: 30, aim: 5, rounds: 15 },
   { records: 1_000, aim: 5, rounds: 15 },
@@ -13,7 +13,7 @@ const sizes = [
 
 const SAMPLE_MS = 150
 
-/** Decodes the same bytes with every decoder, in turns; fails when one does not give the records of the others. */
+/** Measures how fast each decoder decodes the same bytes. Throws if two decoders return different records. */
 export async function benchDecode(): Promise<Row[]> {
   const decoders = new Map(decoderNames.map((name) => [name, createDecoder(name)]))
   const rows: Row[] = []

@@ -4,7 +4,7 @@ import { serveCommands } from './child.ts'
 import { createDecoder, decoderNames } from './decoders.ts'
 import { peakRss, resetPeakRss } from './peak-rss.ts'
 
-// One decoder in a process of its own. Arguments: its name, the file of the batch, its Content-Type.
+// Measures the memory of one decoder. Arguments: the name of the decoder, the file of the batch, and the Content-Type of the batch.
 
 const [, , wanted, file = '', contentType = ''] = process.argv
 const name = decoderNames.find((candidate) => candidate === wanted)
@@ -23,7 +23,7 @@ serveCommands(
       const peakBytes = peakRss()
       globalThis.gc?.()
       const heapBytes = process.memoryUsage().heapUsed - heapUsed
-      // After the heap was read, so that the result is still held there.
+      // The result is used after the measurement of the heap, so that the garbage collector cannot free it before.
       const records = decoder.toRecords(result).length
       return { records, growthBytes: peakBytes - rss, heapBytes }
     },

@@ -4,19 +4,19 @@ import { createDicerDecoder } from './peer-dicer.ts'
 import type { PostedRecord } from './posted-records.ts'
 import { splitRecords } from './split-records.ts'
 
-/** One way to read a legacy batch. */
+/** A decoder of V2 batches that the benchmark measures. */
 export interface Decoder {
   readonly name: string
-  /** Decodes a body to the decoder's own result. This call is timed. */
+  /** Decodes a body. The form of the result depends on the decoder. The benchmark measures this call. */
   decode(bytes: Buffer, contentType: string): unknown
-  /** The decoder's result in the form that is compared; not timed. */
+  /** Converts a result of `decode` to the common form. The benchmark does not measure this call. */
   toRecords(result: unknown): PostedRecord[]
 }
 
 export const decoderNames = ['markbridge', '@sap/cds', 'dicer', 'indexOf'] as const
 export type DecoderName = (typeof decoderNames)[number]
 
-/** Loads one decoder alone, so that its memory can be measured alone. */
+/** Loads only the named decoder, so that the memory of other decoders does not count. */
 export function createDecoder(name: DecoderName): Decoder {
   switch (name) {
     case 'markbridge':
@@ -43,6 +43,6 @@ function define<Result>(
   decode: (bytes: Buffer, contentType: string) => Result | Promise<Result>,
   toRecords: (result: Result) => PostedRecord[],
 ): Decoder {
-  // The result goes through the clock as unknown and comes back to the same decoder.
+  // The cast is safe, because each decoder gets only results of its own `decode`.
   return { name, decode, toRecords: (result) => toRecords(result as Result) }
 }

@@ -11,10 +11,10 @@ export type Differ = (v2: readonly unknown[], v3: readonly unknown[]) => number
 export const differNames = ['markbridge', 'jsondiffpatch', 'microdiff', 'deep-diff'] as const
 export type DifferName = (typeof differNames)[number]
 
-/** Rows of one window; a run cuts its windows by days, so that both sides have the same keys in each. */
+/** The number of rows that our differ compares at a time. A real run divides by days, so that both sides have the same records. */
 const WINDOW = 40_000
 
-/** Our differ, window by window. A row that one side lacks, or a field, is one difference. */
+/** Compares the rows with our differ, `WINDOW` rows at a time. Counts each missing row and each differing field once. */
 const compareInWindows: Differ = (v2, v3) => {
   let found = 0
   const added = v3.length - v2.length
@@ -36,7 +36,7 @@ const functionSchema = z.custom<(...args: readonly unknown[]) => unknown>(
   (value) => typeof value === 'function',
 )
 
-/** Loads a peer of this folder; their types are not needed where the folder has not been installed. */
+/** Loads a differ. Finds other packages by path, so that the code compiles even if they are not installed in this folder. */
 export async function loadDiffer(name: DifferName): Promise<Differ> {
   if (name === 'markbridge') return compareInWindows
   const resolve = (path: string): string => fileURLToPath(new URL(`./node_modules/${path}`, import.meta.url))
@@ -55,7 +55,7 @@ export async function loadDiffer(name: DifferName): Promise<Differ> {
   const { create } = z
     .object({ create: functionSchema })
     .parse({ ...((await import(resolve('jsondiffpatch/lib/index.js'))) as object) })
-  // Its best: elements found by their id, not by their position.
+  // jsondiffpatch gives its best results if it matches elements by id and not by position.
   const objectHash = (row: { readonly ExternalID?: string }): string | undefined => row.ExternalID
   const patcher = z.object({ diff: functionSchema }).loose().parse(create({ objectHash }))
   return (v2, v3) => countLeaves(patcher.diff.call(patcher, v2, v3))
@@ -63,7 +63,7 @@ export async function loadDiffer(name: DifferName): Promise<Differ> {
 
 const lengthOf = (found: unknown): number => (Array.isArray(found) ? found.length : 0)
 
-/** Changes in a delta of jsondiffpatch: each is an array. */
+/** Counts the changes in a delta of jsondiffpatch, in which every array is one change. */
 function countLeaves(delta: unknown): number {
   if (Array.isArray(delta)) return 1
   if (typeof delta !== 'object' || delta === null) return 0

@@ -6,18 +6,18 @@ import { type Child, startChild } from './child.ts'
 import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
 
-/** The core of the process that is measured, and that of all others. */
+/** The processor core of the measured process, and the core of all other processes. */
 const [MEASURED, BESIDE] = [0, 1]
 const CLIENTS = 16
 const REQUESTS_AT_A_TIME = 256
 const ROUND_MS = 2_000
-/** The processes are started anew so often: how fast the peer becomes is decided as it starts. */
+/** Number of starts of all processes, because the speed of the peer differs from start to start. */
 const STARTS = 3
 const ROUNDS = 3
 const OF_UNDICI = 0.5
 const OF_NONE = 0.75
 
-/** A process that is measured, and the one that drives it. */
+/** A measured process, and the process that sends it requests. */
 interface Side {
   readonly worker: Child
   readonly driver: Child
@@ -25,14 +25,14 @@ interface Side {
 
 interface Measured {
   readonly marksPerSecond: number
-  /** Processor time of the measured process, the journal's thread included. */
+  /** The processor time of the measured process, including the thread of the journal. */
   readonly cpuMicrosPerMark: number
 }
 
 /**
- * Marks per second through the adapter with each kind of journal, each write durable before it is sent and each outcome before
- * it is told, against the same posts without an adapter. As in the bench of the adapter alone, adapters and peer have one core
- * in turns, clients and upstream the other; so has the thread that writes SQLite.
+ * Compares the marks per second of the adapter, without a journal and with SQLite, with those of a process that posts the same bodies.
+ * With SQLite each write is durable before it is sent, and each outcome is durable before it is reported. The adapters and the peer take
+ * turns on one core. The clients, the upstream and the thread that writes SQLite share the other core.
  */
 export async function benchJournal(): Promise<Row[]> {
   const all = new Map<string, Measured[]>()
@@ -44,7 +44,7 @@ export async function benchJournal(): Promise<Row[]> {
   return toRows(all)
 }
 
-/** Measures the processes of one start. */
+/** Starts all processes, and measures their rounds. */
 async function measureStart(): Promise<Map<string, Measured[]>> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
   const children: Child[] = []

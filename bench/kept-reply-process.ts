@@ -4,9 +4,9 @@ import { type AddressInfo, createServer as createPlainServer } from 'node:net'
 
 import { serveCommands } from './child.ts'
 
-// V2 and V3 of the benchmark of live comparison, and a V3 that is stalled. V2 has a batch answered by the sandbox once, and from then on
-// gives the same reply to every batch that begins with the same learner and event; V3 does so with reads. So their replies cost
-// next to nothing, as those of services on machines of their own. Arguments: the ports of the sandbox's V2 and V3.
+// V2 and V3 of the benchmark of live comparison, and a V3 that never answers. V2 asks the sandbox for the reply to a batch only once, and
+// then sends that reply to every batch that begins with the same learner and event. V3 does the same for equal reads. So the replies take
+// almost no processor time, as if the services were on other machines. Arguments: the ports of the sandbox's V2 and V3.
 
 interface Kept {
   readonly status: number

@@ -6,9 +6,9 @@ import { type Child, startChild } from './child.ts'
 import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
 
-/** The core of the process that is measured, and that of all others. */
+/** The processor core of the measured process, and the core of all other processes. */
 const [MEASURED, BESIDE] = [0, 1]
-/** Records of one batch under way at a time: the adapter's default for a partner. */
+/** Concurrent posts of one batch: the adapter's default for a partner. */
 const CONCURRENCY = 16
 const ROUND_MS = 1_000
 const ROUNDS = 15
@@ -19,9 +19,9 @@ const OF_SQLITE = 2
 const names = ['30 posts', 'Express before 30 posts', 'bare converter', 'none', 'SQLite'] as const
 
 /**
- * The time of one batch of 30 of a single client, against the same 30 posts of undici, as many at a time: without a journal,
- * and in SQLite, where the two fsyncs that no batch can do without are measured too and set apart. Between them stand what any
- * adapter must add: Express before the same posts, and Express with the codec and nothing else.
+ * Compares the time of one batch of 30 of a single client, without a journal and with SQLite, with the time of the same 30 posts of
+ * undici. Subtracts from the time with SQLite two fsyncs, which every durable batch needs. Two more candidates show what any adapter
+ * must add: Express before the same posts, and Express with only the codec.
  */
 export async function benchLatency(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
@@ -63,7 +63,7 @@ export async function benchLatency(): Promise<Row[]> {
   }
 }
 
-/** The median time of an fsync of one page in the folder of the journal, ms. */
+/** Returns the median time of an fsync of one page in the folder of the journal, in ms. */
 function fsyncMs(folder: string): number {
   const file = openSync(join(folder, 'fsync'), 'w')
   const page = Buffer.alloc(4_096, 1)

@@ -1,4 +1,4 @@
-/** A batch as a V2 client sends it, with the `Content-Type` that names its boundary. */
+/** A batch in the form in which a V2 client sends it, with the `Content-Type` that names its boundary. */
 export interface LegacyBatch {
   readonly bytes: Buffer
   readonly contentType: string
@@ -12,7 +12,7 @@ const HEAD = [
   'Accept-Charset: UTF-8',
 ].join('\r\n')
 
-/** A guid whose digits come from two numbers, so that every one differs and every run has the same. */
+/** Returns a guid that depends only on the two numbers. Different numbers give different guids. */
 export function guid(kind: number, index: number): string {
   const spread = hex(Math.imul(index + 1, 0x9e3779b1) >>> 0)
   const plain = hex(index)
@@ -24,7 +24,7 @@ function hex(number: number): string {
   return number.toString(16).padStart(8, '0')
 }
 
-/** The JSON of one posted record (service.md 4.2): one in four has a comment, one in ten has minutes. */
+/** Returns the JSON of a V2 record (service.md 4.2). One record in four has a comment, and one in ten has minutes. */
 export function flatRecordJson(index: number): string {
   const late = index % 10 === 0
   const comment = index % 4 === 0 ? '"Comment":"Arrived with a note from home",' : ''
@@ -37,8 +37,8 @@ export function flatRecordJson(index: number): string {
 }
 
 /**
- * A batch in the form of service.md 4.2: CRLF, one changeset in the batch, about 600 bytes for each record. `id` makes the
- * guids of batch and changeset, so that two batches never have the same bytes; `first` is the first learner.
+ * Creates a batch of `count` records in the form of service.md 4.2: CRLF, one changeset, about 600 bytes for each record. The guids of
+ * batch and changeset depend on `id`, so that batches with different ids have different bytes. `first` is the index of the first learner.
  */
 export function legacyBatch(count: number, id: number, first = 0): LegacyBatch {
   const batch = `batch_${guid(8, id)}`

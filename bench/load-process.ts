@@ -5,26 +5,26 @@ import { serveCommands } from './child.ts'
 import { legacyBatch } from './legacy-batch.ts'
 import { median } from './rounds.ts'
 
-// V2 clients, each with a class of its own: sends a batch of 30, reads the whole reply, and sends the next. They work on bare
-// sockets: what they take of the machine, the adapter does not get. Each round also has the
-// median of the time from the first byte of a batch to the last of its reply. Arguments: port, clients, ms.
+// V2 clients, each with its own learners. A client sends a batch of 30, reads the whole reply, and then sends the next batch. The clients
+// use plain sockets, which take little processor time from the adapter. Each round also returns the median time from the first byte of
+// a batch to the last byte of its reply. Arguments: the port of the adapter, the number of clients, and the length of a round in ms.
 
 const RECORDS = 30
 const [port, clients, durationMs] = process.argv.slice(2).map(Number)
 const CREATED = 'HTTP/1.1 201 Created\r\n'
-/** The last chunk (RFC 9112, 7.1). */
+/** The bytes that end a chunked body (RFC 9112, 7.1). */
 const END = '\r\n0\r\n\r\n'
 
-/** One connection, and the request that goes out on it again and again. */
+/** A connection, and the request that the client sends on it repeatedly. */
 interface Client {
   readonly socket: Socket
   readonly request: Buffer
-  /** Where the id of the batch stands in it. */
+  /** The offsets in the request at which the id of the batch occurs. */
   readonly ids: readonly number[]
 }
 
 let sent = 0
-/** How long each batch of this round took. */
+/** The times of the batches of this round. */
 let batchMs: number[] = []
 
 async function openClient(index: number): Promise<Client> {
@@ -46,7 +46,7 @@ async function openClient(index: number): Promise<Client> {
   return { socket, request, ids }
 }
 
-/** Sends a batch with ids of its own (the same bytes twice would be a repeated request) and reads the reply to its end. */
+/** Sends a batch and reads its reply to the end. Gives the batch a new id, because equal bytes would be a repeated request. */
 async function sendBatch({ socket, request, ids }: Client): Promise<void> {
   const start = performance.now()
   sent += 1
@@ -78,7 +78,7 @@ function readReply(socket: Socket): Promise<{ status: string; created: number }>
       }
       const end = status
       if (text.endsWith(END)) finish(() => resolve({ status: end, created }))
-      // A line that the end of the chunk cuts off.
+      // Keeps the end of the text, which may be the first part of a line that the next chunk completes.
       rest = text.slice(Math.max(from, text.length - CREATED.length + 1))
     }
     socket.on('data', onData).on('close', onClose)

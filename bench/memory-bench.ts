@@ -13,7 +13,7 @@ const RECORDS = 20_000
 const MIB = 1_048_576
 const AIM_MIB = 150
 
-/** Peak growth of a fresh process that decodes one batch of 20,000 records and holds the result, by decoder. */
+/** Measures, for each decoder, how much a new process grows while it decodes one batch of 20,000 records. */
 export async function benchDecodeMemory(): Promise<Row[]> {
   const { bytes, contentType } = legacyBatch(RECORDS, 1)
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
@@ -43,7 +43,7 @@ async function measureDecoder(name: string, file: string, contentType: string): 
   }
 }
 
-/** Peak growth of the whole adapter over one batch of 20,000 records, from a fresh process. */
+/** Measures how much a new adapter process grows while it answers one batch of 20,000 records. */
 export async function benchAdapterMemory(): Promise<Row[]> {
   const upstream = await startChild('upstream-process.ts', [], 1)
   const adapter = await startChild(

@@ -5,15 +5,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** The installed nginx as a proxy; undefined where there is none. */
+/** The installed nginx, which runs as a proxy. */
 export interface NginxPeer {
   readonly port: number
-  /** Processor time of its worker so far, ms (Linux). */
+  /** Returns the processor time of the nginx worker so far, in ms (Linux). */
   cpuMs(): number
   stop(): void
 }
 
-/** Starts nginx with one worker on `core`, in front of an upstream. */
+/** Starts nginx with one worker on `core` as a proxy for an upstream. Returns `undefined` if nginx is not installed. */
 export async function startNginx(
   upstreamPort: number,
   port: number,
@@ -38,7 +38,7 @@ http {
   return {
     port,
     cpuMs: () => {
-      // proc(5): utime and stime, in ticks of 10 ms, after the name in brackets.
+      // After the name in brackets, proc(5) has utime and stime, in ticks of 10 ms.
       const [, fields = ''] = readFileSync(`/proc/${worker}/stat`, 'utf8').split(') ')
       const [utime = 0, stime = 0] = fields.split(' ').slice(11, 13).map(Number)
       return (utime + stime) * 10

@@ -4,13 +4,13 @@ import { connect, type Socket } from 'node:net'
 import { serveCommands } from './child.ts'
 import { median } from './rounds.ts'
 
-// Clients that ask for a page, read the whole reply and ask again, on bare sockets. `run <port>` drives one candidate.
-// Arguments: clients, ms, target of the requests, ports.
+// Clients on plain sockets that repeatedly request a page and read the whole reply. The command `<port>` runs one round with the candidate
+// at that port. Arguments: the number of clients, the length of a round in ms, the target of the requests, and the ports of the candidates.
 
 const [clients = 32, durationMs = 1_000] = process.argv.slice(2, 4).map(Number)
 const [target = '/', ...ports] = process.argv.slice(4)
 
-/** Sends a request and reads its reply to the end. Fails for what is no page. */
+/** Sends a request and reads its reply to the end. Rejects if the reply is not a page. */
 function get(socket: Socket, request: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     let text = ''

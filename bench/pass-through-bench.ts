@@ -7,7 +7,7 @@ import { interleave, median, medianRatio } from './rounds.ts'
 const CLIENTS = 16
 const ROUND_MS = 1_500
 const ROUNDS = 6
-/** Rounds of each candidate before those that count: V8 takes some 20,000 requests to compile the longest path. */
+/** Rounds of each candidate that do not count, because V8 needs some 20,000 requests to compile the longest path. */
 const WARM_UPS = 4
 const AIM = 0.95
 const TARGET = '/Learner/V3/LearnerGroups?$top=16'
@@ -16,9 +16,9 @@ const names = ['adapter', 'Express and undici', 'http-proxy-middleware', 'nginx'
 type Name = (typeof names)[number]
 
 /**
- * Pages of 2 KB through the adapter, with everything on (authorisation, log to a file, metrics, links), against proxies that do
- * nothing else. The candidates have one core in turns, clients and service the other. The ratio is that of processor time for a
- * request: it hardly changes with what else the machine does.
+ * Compares the adapter with proxies that only relay, for pages of 2 KB. The adapter also authorises, writes a log file, counts metrics
+ * and rewrites links. The candidates take turns on one core. The clients and the service share the other core. The ratio compares the
+ * processor time of a request, because other programs on the machine hardly change it.
  */
 export async function benchPassThrough(): Promise<Row[]> {
   const upstream = await startChild('page-process.ts', [], 1)

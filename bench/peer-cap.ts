@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 import * as z from 'zod'
 
-/** A request as the parser of `@sap/cds` gives it out. */
+/** A request in the form in which the parser of `@sap/cds` returns it. */
 export interface CapRequest {
   readonly content_id?: string
   readonly body?: unknown
@@ -14,8 +14,8 @@ type MultipartToJson = (body: string, boundary: string) => Promise<{ requests: C
 const BOUNDARY = /boundary=([\d\w'()+_,\-./:=?]{1,70})/i
 
 /**
- * The `$batch` parser of `@sap/cds`, called as its own middleware calls it: with the body as one text (express.text) and the
- * boundary of the header. It parses headers and JSON itself. The package exports no name for it, so it is taken by its path.
+ * Loads the `$batch` parser of `@sap/cds`, by its path because the package does not export it. Calls the parser as the middleware of
+ * the package does, with the body as a text and the boundary of the header. The parser reads the headers and the JSON.
  */
 export function createCapDecoder(): (bytes: Buffer, contentType: string) => Promise<CapRequest[]> {
   const require = createRequire(import.meta.url)

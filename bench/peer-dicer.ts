@@ -7,7 +7,7 @@ import * as z from 'zod'
 type Header = Readonly<Record<string, readonly string[] | undefined>>
 type DicerClass = new (options: { boundary: string }) => Writable
 
-/** A part as it is put together over Dicer: MIME headers by Dicer, request line, HTTP headers and JSON here. */
+/** A part of a batch. Dicer reads the MIME headers. This module reads the request line, the HTTP headers and the JSON. */
 export interface DicerPart {
   readonly mime: Header
   readonly requestLine: string
@@ -15,7 +15,7 @@ export interface DicerPart {
   readonly body: unknown
 }
 
-/** Dicer of `@fastify/busboy`, one for the batch and one inside it for each changeset. */
+/** Loads the Dicer of `@fastify/busboy`, and decodes with one Dicer for the batch and one for each changeset. */
 export function createDicerDecoder(): (bytes: Buffer, contentType: string) => Promise<DicerPart[]> {
   const require = createRequire(import.meta.url)
   const path = './node_modules/@fastify/busboy/deps/dicer/lib/Dicer.js'

@@ -12,13 +12,13 @@ const recordSchema = z.object({
   Comment: z.string().nullish(),
 })
 
-/** One record as a decoder gave it out: its Content-ID and the JSON value of its body. */
+/** A decoded record: its Content-ID and the JSON value of its body. */
 export interface PostedRecord {
   readonly contentId: string | undefined
   readonly body: unknown
 }
 
-/** Count and checksum over the fields of service.md 4.2, in order: two decoders that agree have the same. */
+/** Returns the number of the records and a hash of their fields (service.md 4.2). Equal records in equal order give equal texts. */
 export function checksum(records: readonly PostedRecord[]): string {
   const hash = createHash('sha256')
   for (const { contentId, body } of records) {

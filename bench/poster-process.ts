@@ -4,8 +4,8 @@ import { cpuMs, serveCommands } from './child.ts'
 import { median } from './rounds.ts'
 import { atATime, createPosts, makeBodies } from './v3-posts.ts'
 
-// The peer of the adapter: the same V3 bodies, made beforehand, straight through undici's `Pool.request`, each reply read
-// whole. Arguments: port, requests at a time, ms, and `tuned` for the V8 that the adapter runs on (src/cli/main.ts).
+// The peer of the adapter. Posts the same V3 bodies, prepared at its start, with undici's `Pool.request`, and reads each reply. Arguments:
+// the port, the number of concurrent requests, the length of a round in ms, and `tuned` for a V8 option of the adapter (src/cli/main.ts).
 
 if (process.argv[5] === 'tuned') setFlagsFromString('--no-allocation-site-pretenuring')
 const [port, concurrency, durationMs] = process.argv.slice(2).map(Number)
@@ -32,7 +32,7 @@ serveCommands(
       await Promise.all(Array.from({ length: concurrency ?? 32 }, worker))
       return { marks: sent - before, ms: performance.now() - start }
     },
-    // The posts of one batch after another, each batch whole before the next.
+    // Posts the records batch by batch. A batch begins when all posts of the previous batch have ended.
     batches: async () => {
       const before = sent
       const batchMs: number[] = []

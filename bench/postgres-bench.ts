@@ -4,7 +4,7 @@ import { canPin, type Child, pin, startChild } from './child.ts'
 import type { Row } from './report.ts'
 import { interleave, median, medianRatio } from './rounds.ts'
 
-/** The core of adapters, clients and upstream, and that of PostgreSQL. */
+/** The processor core of adapters, clients and upstream, and the core of PostgreSQL. */
 const [SHARED, DATABASE] = [0, 1]
 const CLIENTS = 16
 const ROUND_MS = 2_000
@@ -18,13 +18,13 @@ type Name = (typeof names)[number]
 
 interface Measured {
   readonly marksPerSecond: number
-  /** Processor time of the adapter's process. */
+  /** The processor time of the adapter's process, without PostgreSQL. */
   readonly cpuMicrosPerMark: number
 }
 
 /**
- * Marks per second through the adapter with a journal in a PostgreSQL that has a core of its own, against none: adapters, clients and
- * upstream have the other core, the adapters in turns. Empty where PostgreSQL cannot be started here, or not be moved to a core.
+ * Compares the marks per second of the adapter with a journal in PostgreSQL, which has its own core, with those of an adapter without a
+ * journal. All other processes share the other core. Returns no rows if PostgreSQL cannot be started or cannot be moved to a core.
  */
 export async function benchPostgres(): Promise<Row[]> {
   if (!canPin || findPostgres().kind !== 'binaries') {
@@ -40,14 +40,14 @@ export async function benchPostgres(): Promise<Row[]> {
   return toRows(all)
 }
 
-/** Measures the processes of one start; the database is new. */
+/** Starts all processes with a new database, and measures their rounds. */
 async function measureStart(): Promise<Map<Name, Measured[]>> {
   const postgres = await startPostgres()
   const pid = postgres.server?.pid()
   const children: Child[] = []
   try {
     if (pid === undefined) throw new Error('PostgreSQL does not run')
-    // The processes that serve connections are started by this one.
+    // The main process of PostgreSQL starts the processes of the connections, which inherit its core.
     pin(pid, DATABASE)
     const start = async (script: string, args: readonly (string | number)[]): Promise<Child> => {
       const child = await startChild(script, args, SHARED)
@@ -66,7 +66,7 @@ async function measureStart(): Promise<Map<Name, Measured[]>> {
       none: await sideWith('none'),
       PostgreSQL: await sideWith(await postgres.createDatabase()),
     }
-    // The first rounds compile.
+    // These rounds do not count, because V8 still compiles.
     for (const name of names) await measure(sides[name])
     return await interleave(names, ROUNDS, (name) => measure(sides[name]))
   } finally {

@@ -8,15 +8,15 @@ import { fileURLToPath } from 'node:url'
 
 import { onCore } from './child.ts'
 
-/** The built program, as a user runs it. */
+/** A running `markbridge serve` of the built program. */
 export interface Product {
   readonly url: string
-  /** Its largest resident size so far, in bytes (Linux); NaN elsewhere. */
+  /** Returns the largest resident size of the program so far, in bytes (Linux only). */
   peakRss(): number
   stop(): Promise<void>
 }
 
-/** Starts `markbridge serve` with these options, as the npm script does, pinned to `core` where the machine allows it. */
+/** Starts `markbridge serve` with these options, as the npm script does. Moves it to `core` if the machine allows this. */
 export async function startProduct(options: readonly string[], core: number): Promise<Product> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
   const log = openSync(join(folder, 'stderr'), 'w')

@@ -3,10 +3,10 @@ import { createServer } from 'node:net'
 import type { Child } from './child.ts'
 import type { NginxPeer } from './nginx-peer.ts'
 
-/** A proxy that is measured. */
+/** A proxy that a benchmark measures. */
 export interface Candidate {
   readonly port: number
-  /** Processor time so far. */
+  /** Returns the processor time of the proxy so far. */
   readonly cpuMs: () => Promise<number>
 }
 
@@ -16,7 +16,7 @@ export interface Measured {
   readonly p50Ms: number
 }
 
-/** One round of the load on a candidate. */
+/** Measures one round of requests to a candidate. */
 export async function measure({ port, cpuMs }: Candidate, load: Child): Promise<Measured> {
   const before = await cpuMs()
   const { requests = 0, ms = 0, p50Ms = 0 } = await load.ask(String(port))

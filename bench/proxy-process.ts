@@ -7,7 +7,7 @@ import * as z from 'zod'
 
 import { cpuMs, serveCommands } from './child.ts'
 
-// A bare proxy over Express 5, with nothing but the relaying. Arguments: `undici` or `middleware`, the address of the upstream.
+// A proxy on Express 5 that only relays. Arguments: `undici` or `middleware`, and the address of the upstream.
 
 const [kind, target = ''] = process.argv.slice(2)
 const app = express()
@@ -15,7 +15,7 @@ if (kind === 'undici') {
   const pool = new Pool(target, { connections: 32, pipelining: 1 })
   app.use((request, response, next) => {
     const { method, url: path } = request
-    // undici leaves out what is undefined.
+    // undici sends no header whose value is undefined.
     const headers = { ...request.headers, host: undefined, connection: undefined }
     pool
       .stream({ method, path, headers, opaque: response }, ({ statusCode, headers: fields, opaque }) =>
@@ -25,7 +25,7 @@ if (kind === 'undici') {
   })
 } else {
   const agent = new Agent({ keepAlive: true, maxSockets: 32 })
-  // A package of the benches alone.
+  // Only this folder installs the package, so the code must compile without its types.
   const loaded: unknown = createRequire(import.meta.url)('http-proxy-middleware')
   const peer = z.object({ createProxyMiddleware: z.custom<(options: object) => Handler>() }).parse(loaded)
   app.use(peer.createProxyMiddleware({ target, agent, changeOrigin: true }))

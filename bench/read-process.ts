@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createSandbox } from '../src/sandbox/index.ts'
 import { serveCommands } from './child.ts'
 
-// The sandbox with a school of 720 as the V3 service, in a process of its own.
+// Runs the sandbox with a school of 720 pupils as the V3 service.
 
 const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
 const sandbox = createSandbox({ scale: 'school', db: join(folder, 'school.db'), now: '2026-06-10T10:00:00Z' })

@@ -7,7 +7,7 @@ import { interleave, median, medianRatio } from './rounds.ts'
 const CLIENTS = 16
 const ROUND_MS = 1_000
 const ROUNDS = 6
-/** As for pass-through: V8 compiles the longest path first. */
+/** Rounds of each candidate that do not count, in which V8 compiles the longest path. */
 const WARM_UPS = 4
 const ALONE_MS = 400
 const AIM = 0.9
@@ -18,9 +18,9 @@ const names = ['adapter', 'http-proxy-middleware', 'nginx', 'V2 itself'] as cons
 type Name = (typeof names)[number]
 
 /**
- * Pages of 2 KB that V2 serves: through the adapter at stage `legacy` with everything on (shares, log to a file, metrics, links), against
- * Express 5 with http-proxy-middleware and nothing else. The candidates have one core in turns, clients and V2 the other. The
- * ratio is that of processor time for a request, as for pass-through; the added time is that of one client, against V2 itself.
+ * Compares the adapter at stage `legacy` with proxies that only relay, for pages of 2 KB that V2 serves. The adapter also applies shares,
+ * writes a log file, counts metrics and rewrites links. The candidates take turns on one core. The clients and V2 share the other core. The
+ * ratio compares the processor time of a request. The added time is that of a single client, compared with requests to V2 itself.
  */
 export async function benchRelay(): Promise<Row[]> {
   const v2 = await startChild('page-process.ts', [], 1)

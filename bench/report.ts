@@ -1,15 +1,15 @@
-/** One line of the result table. */
+/** A line of the table of results. */
 export interface Row {
   readonly bench: string
   readonly candidate: string
   readonly value: string
   readonly ratio: string
   readonly aim: string
-  /** Undefined where there is no aim. */
+  /** Whether the value meets the aim, or `undefined` if there is no aim. */
   readonly met: boolean | undefined
 }
 
-/** Writes rows as an aligned table. */
+/** Formats rows as an aligned table. */
 export function formatTable(rows: readonly Row[]): string {
   const cells = [
     ['bench', 'candidate', 'value', 'ratio', 'aim', ''],

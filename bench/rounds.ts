@@ -1,4 +1,4 @@
-/** The middle value; of an even count the mean of the two in the middle. */
+/** Returns the middle value, or the mean of the two middle values if the number of values is even. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((one, other) => one - other)
   const middle = sorted.length / 2
@@ -7,8 +7,8 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * Measures candidates in turns, A B C A B C, so that whatever disturbs the machine disturbs all alike. Each round starts
- * with another candidate. One round goes before and is not counted. Returns the values of each candidate, by round.
+ * Measures the candidates in turns, so that a disturbance of the machine affects all candidates alike. Each round starts with another
+ * candidate. The first round does not count. Returns the values of each candidate, one for each round.
  */
 export async function interleave<Name extends string, Value>(
   names: readonly Name[],
@@ -27,7 +27,7 @@ export async function interleave<Name extends string, Value>(
   return values
 }
 
-/** The median of the ratios of one candidate to another, each within its round. */
+/** Returns the median of the ratios of one candidate to another. Each ratio is computed within one round. */
 export function medianRatio(values: readonly number[], base: readonly number[]): number {
   return median(values.map((value, round) => value / (base[round] ?? Number.NaN)))
 }

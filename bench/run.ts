@@ -15,8 +15,8 @@ import { benchLatency } from './latency-bench.ts'
 import { formatTable, type Row } from './report.ts'
 import { benchSandbox } from './sandbox-bench.ts'
 
-// `npm run bench`: every benchmark in one run, then one table. An aim that is missed does not fail the run: times depend on
-// what else the machine does. Wrong results of a candidate do.
+// `npm run bench` runs every benchmark and prints one table. A missed aim does not make the command fail, because times depend on other
+// programs on the machine. A wrong result of a candidate makes the command fail.
 
 const benches: readonly (readonly [string, () => Promise<Row[]>])[] = [
   ['decode', benchDecode],
@@ -43,7 +43,7 @@ for (const [name, bench] of benches) {
   try {
     rows.push(...(await bench()))
   } catch (cause) {
-    // The others still have their figures.
+    // The other benchmarks still run, and the table shows their figures.
     console.error(cause)
     process.exitCode = 1
   }

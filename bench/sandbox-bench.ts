@@ -12,7 +12,7 @@ const ROUNDS = 15
 const MIB = 1_048_576
 const AIM_START_MS = 2_000
 const AIM_MIB = 300
-/** 90 days, in which everybody of the class is on roll: two rows a day for each of 30 learners. */
+/** 90 days, in which all 30 learners of the class are on roll. Each learner has two rows a day. */
 const [FROM, TO] = ['2025-12-01T00:00:00Z', '2026-03-01T00:00:00Z']
 const ROWS = 5_400
 const PAGES = 6
@@ -25,7 +25,7 @@ const firstPages = {
     '/V1/LearnerContactDetails?$expand=Addresses,Telephones,Emails,LearnerContactRelationships',
 } as const
 
-/** The stand-in service at the scale of a school: starting, the read of a class, first pages, memory. */
+/** Measures how fast the sandbox starts, how fast it answers reads at the scale of a school, and how much memory it takes. */
 export async function benchSandbox(): Promise<Row[]> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
   try {
@@ -50,7 +50,7 @@ export async function benchSandbox(): Promise<Row[]> {
   }
 }
 
-/** From the start of the process, Node's own included, to the first request that it can take. */
+/** Measures the time from the start of the process, including Node.js, to the moment at which it accepts requests. */
 async function timeStart(bench: string, args: readonly string[], aimMs?: number): Promise<Row> {
   const startedMs = performance.now()
   const child = await startChild('sandbox-process.ts', args, 0)
@@ -96,7 +96,7 @@ async function readClass(pool: Pool, peer: Child): Promise<Row[]> {
   })
 }
 
-/** The address of the first page: the first 30 learners are one class. */
+/** Returns the address of the first page of marks of one class, which consists of the first 30 learners. */
 async function classAddress(pool: Pool): Promise<string> {
   const { text } = await get(pool, '/_sandbox/samples')
   const { learners } = JSON.parse(text) as { learners: string[] }
@@ -105,13 +105,13 @@ async function classAddress(pool: Pool): Promise<string> {
   return `/Attendance/V3/AttendanceRecords?$filter=${encodeURIComponent(filter)}`
 }
 
-/** Reads all pages, one after the other; the milliseconds from the first request to the last byte. */
+/** Reads all pages in turn, and returns the sum of the times from each request to the last byte of its page, in ms. */
 async function readPages(pool: Pool, first: string): Promise<number> {
   let [ms, rows, pages] = [0, 0, 0]
   for (let next: string | undefined = first; next !== undefined; pages += 1) {
     const reply = await get(pool, next)
     ms += reply.ms
-    // Not timed: the client's own work.
+    // The time of the client's own work does not count.
     const page = JSON.parse(reply.text) as { value: unknown[]; '@odata.nextLink'?: string }
     rows += page.value.length
     const link: string | undefined = page['@odata.nextLink']

@@ -6,7 +6,7 @@ import { readOptions } from '../src/sandbox/options.ts'
 import { openSchool } from '../src/sandbox/school.ts'
 import { type Numbers, serveCommands } from './child.ts'
 
-// What reading a class costs without OData and HTTP. Arguments: the database file, the range in milliseconds.
+// Measures a read of a class without OData and HTTP. Arguments: the database file, and the start and end of the range in ms.
 
 const [, , db = '', from = '', to = ''] = process.argv
 const school = openSchool(
@@ -17,13 +17,13 @@ const school = openSchool(
 const bounds = { from: Number(from), to: Number(to) - 1 }
 const learners = school.roster.entries.slice(0, 30)
 const sessions = school.calendar.sessions.filter(({ start }) => start >= bounds.from && start <= bounds.to)
-// The statement of the sandbox's mark store, on a connection that does nothing else.
+// The statement of the sandbox's mark store, on a separate connection.
 const statement = new DatabaseSync(db, { readOnly: true }).prepare(
   `SELECT learner, session, copy, code, flags, minutes_late, comment, recorded_on, actor, process, external_id, seq
    FROM mark WHERE learner = ? AND session BETWEEN ? AND ? ORDER BY session, copy`,
 )
 
-/** The marks as the store has them, as JSON. */
+/** Reads the stored marks and converts them to JSON. */
 function sql(): Numbers {
   const startedMs = performance.now()
   const [first, last] = [sessions[0]?.number ?? 0, sessions.at(-1)?.number ?? 0]
@@ -32,7 +32,7 @@ function sql(): Numbers {
   return { rows: rows.length, bytes, ms: performance.now() - startedMs }
 }
 
-/** The rows of the answer, a session without a mark included, as JSON. */
+/** Builds the rows of V3's answer, including sessions without a mark, and converts them to JSON. */
 function augmented(): Numbers {
   const startedMs = performance.now()
   const ids = new Set(learners.map(({ externalId }) => externalId))

@@ -2,7 +2,7 @@ import { createSandbox } from '../src/sandbox/index.ts'
 import { serveCommands } from './child.ts'
 import { peakRss } from './peak-rss.ts'
 
-// The stand-in service in a process of its own. Arguments: its scale, its database file.
+// Runs the sandbox. Arguments: its scale and its database file.
 
 const [, , scale, db = ':memory:'] = process.argv
 const sandbox = createSandbox({

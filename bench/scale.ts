@@ -7,8 +7,8 @@ import { startPostgres } from '../test/support/start-postgres.ts'
 import { type Child, startChild } from './child.ts'
 import { median } from './rounds.ts'
 
-// `npm run simulate:scale`: measures what a mark costs the adapter and a PostgreSQL of its own, and computes from that what many schools
-// need. Processor times are measured, so that other programs on the machine change little. docs/scale.md says what follows.
+// `npm run simulate:scale` measures the cost of a mark for the adapter and for PostgreSQL, and computes what many schools need
+// (docs/scale.md). It measures processor time, because other programs on the machine change it less than elapsed time.
 
 const { values } = parseArgs({
   options: {
@@ -23,20 +23,20 @@ const [schools, pupils, rate, rounds] = [values.schools, values.pupils, values.r
 )
 const [CLIENTS, ROUND_MS, RECORDS] = [16, 2_000, 30]
 const SESSIONS_A_DAY = 2
-/** A core is planned to be busy for this share, so that garbage collection and bursts find room. */
+/** The planned share of busy time of a processor core. The rest is for garbage collection and bursts. */
 const BUSY = 0.6
-/** A flush of the database's log to its disk: it happens under the lock, too. */
+/** The assumed time of a flush of PostgreSQL's log to disk. A commit holds the lock of the journal during the flush. */
 const FLUSH_MS = 2
-/** What the service takes for one record, as far as is known: calls are under way for so long. */
+/** The assumed time in which V3 answers a post of one record. */
 const V3_MS = 100
-/** What the service allows each subscription key, and records of one `$batch` to it. */
+/** The service's limit of calls in a second for each subscription key, and its limit of records in a `$batch`. */
 const [CALLS_PER_KEY, RECORDS_PER_CALL] = [5, 100]
-/** Tables of requests and replies, which go after `journal.replayForMs`; rows of the others stay for `journal.keepRecordsMs`. */
+/** Tables whose rows are deleted after `journal.replayForMs`. The rows of `KEPT_TABLES` stay for `journal.keepRecordsMs`. */
 const DAY_TABLES = ['journal_payloads', 'journal_answers', 'journal_credentials']
 const KEPT_TABLES = ['journal_records', 'journal_batches']
 const KEEP_DAYS = 90
 
-/** What one mark costs. */
+/** The cost of one mark, and the rate at which the costs were measured. */
 interface Cost {
   readonly adapterMicros: number
   readonly withoutJournalMicros: number
@@ -97,7 +97,7 @@ async function measure(): Promise<Cost> {
         marksPerSecond: (marks * 1_000) / ms,
       }
     }
-    /** Without the old versions of rows, whose room PostgreSQL uses again. */
+    /** Returns the bytes of a record in `KEPT_TABLES`, without old row versions, whose space PostgreSQL reuses. */
     const readKeptBytes = async (): Promise<number> => {
       for (const table of KEPT_TABLES) await client.query(`vacuum full ${table}`)
       const state = await readState()
@@ -106,7 +106,7 @@ async function measure(): Promise<Cost> {
     }
     const serverMs = (): number => processorMsOf(postgres.server?.pid() ?? 0)
     const measured: Omit<Cost, 'keptBytes'>[] = []
-    // The first round compiles.
+    // The first round does not count, because V8 still compiles.
     for (let round = 0; round <= (rounds ?? 5); round += 1) {
       const { adapterMicros: withoutJournalMicros } = await run(plain)
       const cost = await run(kept)
@@ -114,7 +114,7 @@ async function measure(): Promise<Cost> {
     }
     const medianOf = (name: keyof (typeof measured)[number]): number =>
       median(measured.map((cost) => cost[name]))
-    // Programs beside it make processor time dearer, never cheaper.
+    // Other programs can only increase the processor time of a mark, so the smallest value is the most exact.
     const leastOf = (name: keyof (typeof measured)[number]): number =>
       Math.min(...measured.map((cost) => cost[name]))
     return {
@@ -135,7 +135,7 @@ async function measure(): Promise<Cost> {
   }
 }
 
-/** Processor time of a server and of the processes that it has started, those that have ended included (Linux). */
+/** Returns the processor time of a server and of all processes that it has started, including ended processes, in ms (Linux). */
 function processorMsOf(server: number): number {
   const ticks = readdirSync('/proc').flatMap((id) => {
     if (!/^\d+$/.test(id)) return []
@@ -146,7 +146,7 @@ function processorMsOf(server: number): number {
       if (!isServer && Number(fields[1]) !== server) return []
       return fields.slice(11, isServer ? 15 : 13).map(Number)
     } catch {
-      // It has ended meanwhile.
+      // The process has ended since the list was read.
       return []
     }
   })
@@ -167,7 +167,7 @@ function print(title: string, lines: readonly Line[]): void {
 const cost = await measure()
 const marksPerSecond = rate ?? 0
 const marksPerDay = (schools ?? 0) * (pupils ?? 0) * SESSIONS_A_DAY
-/** Groups of all instances are committed one after another under one lock: one core of the server does the work of one journal. */
+/** The time of one mark under the lock that all instances share. The lock limits a journal to one processor core of the server. */
 const lockMicros = cost.postgresMicros + cost.commits * FLUSH_MS * 1e3
 const journalCeiling = (1e6 / lockMicros) * BUSY
 const journals = Math.ceil(marksPerSecond / journalCeiling)

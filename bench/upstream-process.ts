@@ -3,9 +3,9 @@ import { createServer, type Socket } from 'node:net'
 import { cpuMs, serveCommands } from './child.ts'
 import { guid } from './legacy-batch.ts'
 
-// The V3 service of the benchmark: answers every POST 201 with a new ExternalID and the posted values (service.md 4), alone or in a
-// $batch in the multipart or JSON format, as the adapter sends it. It speaks HTTP over plain sockets, because a node:http server would
-// be slower than the client that is measured.
+// The V3 service of the benchmarks. Answers every posted record with 201, a new ExternalID and the posted values (service.md 4), in a
+// single POST and in a $batch in either format. It uses plain sockets, because a node:http server would be slower than the measured
+// client.
 
 const BODY_LENGTH = Buffer.from('\r\ncontent-length: ')
 const CONTEXT = '"@odata.context":"https://service.example/$metadata#AttendanceRecords/$entity"'
@@ -31,7 +31,7 @@ function sendReply(socket: Socket, status: string, type: string, body: string): 
   )
 }
 
-/** Counts a posted record, and returns the created one. */
+/** Counts a posted record, and returns the JSON of the created record. */
 function replyTo(record: string): string {
   posts += 1
   return `{${CONTEXT},"ExternalID":"${guid(7, posts)}"${record.slice(ID_MEMBER.length + 1, -1)},"fabricated":null}`
@@ -57,7 +57,7 @@ function replyAsJson(batch: string): string {
   return `{"responses":[${responses.join(',')}]}`
 }
 
-/** Takes the requests out of the bytes of one connection, however they were cut. */
+/** Answers the requests on one connection, even if a request arrives in several chunks. */
 function serve(socket: Socket): void {
   let pending: Buffer = Buffer.alloc(0)
   socket.setNoDelay(true)

@@ -5,7 +5,7 @@ import { decodeBatch } from '../src/v2/index.ts'
 import { encodeRecord } from '../src/v3/index.ts'
 import { legacyBatch } from './legacy-batch.ts'
 
-/** How a partner's records are translated by default. */
+/** The default settings with which the adapter translates a partner's records. */
 export const mapping: RecordMapping = {
   eventType: 'Attendance.AttendanceSession',
   codeType: 'Attendance.Lookup',
@@ -13,7 +13,7 @@ export const mapping: RecordMapping = {
   unmappedFields: 'report',
 }
 
-/** The V3 bodies of a class of 30, made beforehand. */
+/** Creates the V3 bodies of 30 records. */
 export function makeBodies(): readonly string[] {
   const { bytes, contentType } = legacyBatch(30, 0)
   return decodeBatch(bytes, contentType).parts.flatMap(({ record }) => {
@@ -30,7 +30,7 @@ const headers = {
   'ocp-apim-subscription-key': 'bench',
 }
 
-/** Posts records through undici's `Pool.request`; resolves with the text of the reply, read whole. */
+/** Returns a function that posts a body with undici's `Pool.request` and returns the text of the whole reply. */
 export function createPosts(port: number): (body: string) => Promise<string> {
   const pool = new Pool(`http://127.0.0.1:${port}`, { connections: 32, pipelining: 1 })
   return async (content) => {
@@ -42,7 +42,7 @@ export function createPosts(port: number): (body: string) => Promise<string> {
   }
 }
 
-/** Runs `act` for 0 to `count` - 1, so many at a time. */
+/** Runs `act` for each number from 0 to `count` - 1, with at most `concurrency` calls in progress. */
 export async function atATime(
   concurrency: number,
   count: number,
