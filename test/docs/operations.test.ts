@@ -52,8 +52,8 @@ test('docs/metrics.md has a row for exactly the metrics that exist', async () =>
   const ofWorkers = await createMetricsSum(Date.now).render()
   const shown = [...(text + ofWorkers.text).matchAll(/^# TYPE (markbridge_\w+) /gm)].map(([, name]) => name)
   const rows = [...operations.matchAll(/^\| `(markbridge_\w+)` \|/gm)].map(([, name]) => name)
-  // The adapter reports reloads itself, unless the process that starts workers does.
   expect(shown.length).toBeGreaterThan(10)
+  // Both texts contain the metrics of reloads, because the process that starts workers reports reloads if there is one.
   expect(rows.sort()).toEqual([...new Set(shown)].sort())
 })
 
