@@ -74,11 +74,10 @@ export async function resolveSides(flags: SideFlags, environment: Environment): 
       'The address of V2 is missing. Nothing was read. Set --v2 <url>, or upstreams.v2.baseUrl in the configuration.',
     )
   const { subscriptionKey, token } = environment
-  const v2Credentials = credentialsFor('V2', v2, subscriptionKey, token)
+  const v2Credentials = credentialsFor(v2, subscriptionKey, token)
   const { v3 } = partner
   const own = v3.auth.mode === 'clientCredentials' ? '' : undefined
   const v3Credentials = credentialsFor(
-    'V3',
     config.upstreams.v3.baseUrl,
     v3.subscriptionKey?.reveal() ?? environment.v3SubscriptionKey ?? subscriptionKey,
     own ?? environment.v3Token ?? token,
@@ -105,7 +104,6 @@ function chosenPartner(config: Config, id: string | undefined): PartnerConfig {
 
 /** Returns the credentials for one side. On loopback the default is the credentials of the sandbox, which no real service accepts. */
 function credentialsFor(
-  side: 'V2' | 'V3',
   base: URL,
   subscriptionKey: string | undefined,
   token: string | undefined,
@@ -119,7 +117,7 @@ function credentialsFor(
   ]
   if (key === undefined || bearer === undefined)
     throw usage(
-      `There are no credentials for ${side}. Nothing was read. Set ${missing.join(' and ')}${side === 'V3' ? ', or the same names with the prefix MARKBRIDGE_V3_' : ''}.`,
+      `The environment contains no credentials. Nothing was read. Set ${missing.join(' and ')}. For V3 alone, the same names have the prefix MARKBRIDGE_V3_.`,
     )
   return { subscriptionKey: key, authorization: bearer === '' ? '' : `Bearer ${bearer}` }
 }

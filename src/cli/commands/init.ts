@@ -204,8 +204,7 @@ ${upstreamV2}
 journal:
   # The adapter stores each write here before it sends the write. Several machines share postgres://user@host/database instead.
   url: sqlite:./data/journal.db
-  # The key encrypts the requests of clients and protects the audit trail of stages. Set the key before the first markbridge
-  # rollout set, since an existing audit trail gets no key later. Create a key with: openssl rand -hex 32
+  # The key encrypts the requests and replies of clients. Without a key they are stored unencrypted. Create a key with: openssl rand -hex 32
   # keys: [{ id: k1, key: { env: MARKBRIDGE_JOURNAL_KEY } }]
   replayForMs: 24h # how long a resent batch gets its stored reply
   keepRecordsMs: 90d

@@ -23,7 +23,7 @@ export function createStageDesk(
     },
     take: async (actor, partner, step) => {
       const desk = { config: config(), store: await openStore(), actor: () => actor, signal }
-      const { status = 0, document, text } = answerOf((await takeStep(desk, partner, step)).result)
+      const { status = 0, document, text } = answerOf(await takeStep(desk, partner, step))
       // Status 4 is not a failure: the step waits for an approval.
       return { isDone: status === 0 || status === 4, text: text(), json: document }
     },

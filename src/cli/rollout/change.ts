@@ -1,14 +1,12 @@
-import type { Config } from '../../config/index.ts'
 import { AdapterError } from '../../errors.ts'
-import { orderOf, type Stage, type Step, type StepOptions } from '../../rollout/stage.ts'
+import type { Stage, Step, StepOptions } from '../../rollout/stage.ts'
 import type { DriveOptions } from '../../rollout/store/drive-change.ts'
-import { answerOf, type ChangeResult, formatWaiting } from './change-result.ts'
+import { answerOf, formatWaiting } from './change-result.ts'
 import { expectMay, findActor, isUncreated, useStore } from './open-store.ts'
 import { untilSignal } from '../signals.ts'
 import type { Target } from '../options.ts'
 import { loadTarget } from '../target.ts'
 import type { Answer } from '../text.ts'
-import type { StageView } from './stage-view.ts'
 import { takeStep } from './take-step.ts'
 
 type ChangeOptions = Target & StepOptions
@@ -45,11 +43,10 @@ export async function change(partner: string, step: Step, options: Target): Prom
       actor: () => findActor(config),
       signal: stopping.signal,
       onWaiting: createWaitingReport(),
+      // Without a file, the address of V2 is a flag of `serve`.
+      knowsV2: options.config !== undefined,
     }
-    const { view, result } = await takeStep(desk, partner, step).finally(() => stopping.stop())
-    const answer = answerOf(result)
-    if (answer.status === 0) for (const warning of changeWarnings(view, result, config, options)) say(warning)
-    return answer
+    return answerOf(await takeStep(desk, partner, step).finally(() => stopping.stop()))
   }).catch((cause: unknown) => {
     throw isUncreated(cause, config) ? cause : withRemedy(cause, partner)
   })
@@ -73,21 +70,6 @@ function withRemedy(cause: unknown, partner: string): unknown {
   if (cause.code !== 'ADP_JOURNAL_UNAVAILABLE' && cause.code !== 'ADP_JOURNAL_DAMAGED') return cause
   const remedy = `Without the journal, an instance that is started with journal.url: none and stage: legacy lets V2 serve ${partner}.`
   return new AdapterError(cause.code, `${cause.message} ${remedy}`, { cause })
-}
-
-function changeWarnings(
-  { file }: StageView,
-  { partner, to }: ChangeResult,
-  { upstreams }: Pick<Config, 'upstreams'>,
-  { config: path }: Target,
-): readonly string[] {
-  if (to === undefined || file === undefined) return []
-  const hasV2 = (file.own.v2.baseUrl ?? upstreams.v2?.baseUrl) !== undefined
-  // Without a file, the address of V2 is a flag of `serve`.
-  if (path === undefined || hasV2 || orderOf(to.stage) > orderOf('canary')) return []
-  return [
-    `warning: V2 serves ${partner} at ${to.stage}, but ${path} has no address of V2, so requests get 503. Set upstreams.v2.baseUrl.`,
-  ]
 }
 
 export async function dismissInstance(instance: number, options: ChangeOptions): Promise<Answer> {

@@ -41,18 +41,15 @@ interface StageDesk {
   readonly actor: () => Actor
   readonly signal: AbortSignal
   readonly onWaiting?: DriveOptions['onWaiting']
-}
-
-interface TakenStep {
-  readonly view: StageView
-  readonly result: ChangeResult
+  /** False if `serve` may have an address of V2 that `config` lacks, because `serve` can get the address as a flag. Default: true. */
+  readonly knowsV2?: boolean
 }
 
 /** The time that a proposal waits for another operator, in milliseconds. Instances do not act on a proposal. */
 const APPROVAL_MS = 24 * 3_600_000
 
 /** Takes a step, or with `dryRun` reports what the step would do. The outcome `forbidden` means that the person may not take the step. */
-export async function takeStep(desk: StageDesk, partner: string, step: Step): Promise<TakenStep> {
+export async function takeStep(desk: StageDesk, partner: string, step: Step): Promise<ChangeResult> {
   const snapshot = await desk.store.snapshot()
   const view = viewKnown(partner, desk.config, snapshot)
   const taking = { ...desk, snapshot, view, options: step }
@@ -60,7 +57,7 @@ export async function takeStep(desk: StageDesk, partner: string, step: Step): Pr
     if (!(cause instanceof AdapterError) || cause.code !== 'ADP_FORBIDDEN') throw cause
     return { outcome: { kind: 'forbidden', message: cause.message } }
   })
-  return { view, result: { partner, from: view.setting, ...changed } }
+  return { partner, from: view.setting, ...changed }
 }
 
 interface Taking extends StageDesk {
@@ -98,6 +95,8 @@ async function setStage(taking: Taking, stage: Stage): Promise<Changed> {
   const { direction, error } = judgeStep(view.setting, to)
   const { name: by } = expectMay(taking, direction === 'back' ? 'back' : 'set')
   if (error !== undefined) return { to, ...(await refuseFor(taking, error)) }
+  const unserved = lackOfV2(taking, stage)
+  if (unserved !== undefined) return { to, ...refused(unserved) }
   if (!restartEvidence && isSameSetting(view, to))
     return { to, outcome: { kind: 'unchanged', revision: view.revision } }
   if (direction === 'forward') return { to, ...(await goForward(taking, to, by)) }
@@ -152,10 +151,22 @@ async function goBack(taking: Taking): Promise<Changed> {
     const to = { ...from, stage: isThere ? from.stage : stage }
     if (isThere && now.pending === undefined)
       return { from, to, outcome: { kind: 'unchanged', revision: now.revision } }
+    const unserved = lackOfV2(taking, to.stage)
+    if (unserved !== undefined) return { from, to, ...refused(unserved) }
     if (options.dryRun === true) return { from, to, outcome: possibleAtOnce }
     const outcome = await applyChange(store, changeOf(now, to, by, options.reason ?? ''), 'back')
     if (outcome.kind !== 'stale') return { from, to, outcome }
   }
+}
+
+/** Returns why V2 cannot serve a partner at a stage, or `undefined` if it can. Every write would get 503 there. */
+function lackOfV2(
+  { config, view: { partner, file }, knowsV2 = true }: Taking,
+  stage: Stage,
+): string | undefined {
+  if (file === undefined || !knowsV2 || orderOf(stage) > orderOf('canary')) return undefined
+  if ((file.own.v2.baseUrl ?? config.upstreams.v2?.baseUrl) !== undefined) return undefined
+  return `V2 serves at ${stage}, but the configuration has no address of V2 for ${partner}. Nothing has changed. Set upstreams.v2.baseUrl.`
 }
 
 async function approveStep(taking: Taking): Promise<Changed> {
