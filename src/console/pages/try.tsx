@@ -103,13 +103,12 @@ const severityTones = { error: 'bad', warning: 'note', note: 'plain' } as const
 /** Shows the findings in a table. `file` is `undefined` if the offsets do not refer to the file. */
 const findingTable = (findings: readonly TriedFinding[], file: Buffer | undefined) =>
   table<TriedFinding>('Findings', 'The batch has no finding.', [
-    ['Finding', ({ message }) => message],
+    ['Finding', ({ message, code }) => [message, ' ', <code>{code}</code>]],
     ['Severity', ({ severity }) => <Badge tone={severityTones[severity]}>{severity}</Badge>],
     ['What to do', ({ remedy }) => remedy],
     ['Part', ({ part }) => part],
     ['Byte', ({ offset }) => offset],
     ['Text', ({ offset }) => file && offset !== undefined && <Excerpt file={file} offset={offset} />],
-    ['Code', ({ code }) => <code>{code}</code>],
   ])(findings)
 
 const AROUND = 80
