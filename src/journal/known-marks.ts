@@ -142,9 +142,10 @@ function newerSince({ records, since }: History, batch: number, sinceMs: number)
   const known = since.get(key)
   if (known !== undefined) return known
   const own = firstIndex(records, (one) => one.batch >= batch)
-  const later = records.slice(firstIndex(records, (one) => one.receivedMs >= sinceMs), own) // prettier-ignore
-  const isNewer = ({ content, superseded }: KeyRecord): boolean =>
-    superseded === 0 && content !== records[own]?.content
+  const content = records[own]?.batch === batch ? records[own].content : undefined
+  const first = firstIndex(records, (one) => one.receivedMs >= sinceMs)
+  const later = records.slice(first, own)
+  const isNewer = (one: KeyRecord): boolean => one.superseded === 0 && one.content !== content
   const isConfirmed = later.some(({ state }) => state === confirmed)
   const newer = isConfirmed ? 'confirmed' : later.some(isNewer) ? 'open' : 'none'
   since.set(key, newer)
