@@ -2,6 +2,7 @@ import { formatCount, formatCounted } from '../../compare/report/format.ts'
 import { AdapterError } from '../../errors.ts'
 import { sees } from '../../rollout/operators.ts'
 import { type EntryDocument, formatSettingShort } from '../../rollout/partner-document.ts'
+import { isServedByV2 } from '../../rollout/stage.ts'
 import { checkAlarms, type Checked } from '../alarms.ts'
 import type { Overview, PartnerBalance, Range } from '../data/port.ts'
 import { Charts, markLines, type TrafficEvent } from './charts.tsx'
@@ -34,6 +35,7 @@ export const overview: Page = {
     ])
     const partners = all?.filter(({ document }) => sees(actor, document.partner))
     const entries = (history ?? []).filter(({ partner }) => partner !== null && sees(actor, partner))
+    const onV2 = (partners ?? []).flatMap(({ document: { partner, stage } }) => (isServedByV2(stage) ? [partner] : [])) // prettier-ignore
     const nowMs = found?.atMs ?? Date.now()
     const checked = checkAlarms({ nowMs, found, partners, entries, health: health?.() })
     const events = found === undefined ? [] : toEvents(found.traffic, entries)
@@ -45,6 +47,9 @@ export const overview: Page = {
         <>
           <Section title="State">
             <State checked={checked} balances={found?.balances ?? []} />
+            {onV2.length > 0 && (
+              <p>V2 serves {onV2.join(', ')}. The records here do not count each mark that V2 takes.</p>
+            )}
           </Section>
           {found && (
             <>
