@@ -79,7 +79,7 @@ export interface JournalInspector {
   /** Reads the whole file of an SQLite journal and returns its damage, or `undefined` if the file is not damaged. */
   checkIntegrity(): Promise<string | undefined>
   /** Makes waiting records due now. A running server sends these records within seconds. Returns the records that are now due. */
-  makeDue(nowMs: number, batch?: number): Promise<readonly DueRecords[]>
+  makeDue(nowMs: number, batch?: number, positions?: readonly number[]): Promise<readonly DueRecords[]>
   /** Removes dead letters of a batch from the list, or all dead letters of the batch if `positions` is absent. Returns how many were removed. */
   dismiss(batch: number, positions?: readonly number[]): Promise<number>
   purge(retention: Retention, nowMs: number): Promise<Purged>
@@ -102,7 +102,7 @@ export function openInspector(url: string, highWaterFile?: string): Promise<Jour
         ask(() => listRecords(db, sql`r.dead_letter = 1 and ${isOf('b.partner', partner)}`, limit)),
       balances: () => ask(() => checkBalances(db)),
       checkIntegrity: () => ask(() => store.checkIntegrity()),
-      makeDue: (nowMs, batch) => ask(() => makeDue(store, nowMs, batch)),
+      makeDue: (nowMs, batch, positions) => ask(() => makeDue(store, nowMs, batch, positions)),
       dismiss: (batch, positions) => ask(() => dismissDeadLetters(store, batch, positions)),
       purge: (retention, nowMs) =>
         ask(async () =>
@@ -117,6 +117,9 @@ export function openInspector(url: string, highWaterFile?: string): Promise<Jour
 /** Returns a condition of a filter as SQL, which is always true if `value` is absent. `column` must not come from outside input. */
 const isOf = (column: string, value: number | string | undefined, comparison = '='): RawBuilder<unknown> =>
   value === undefined ? sql`1 = 1` : sql`${sql.raw(`${column} ${comparison}`)} ${value}`
+
+const isAmong = (positions: readonly number[] | undefined): RawBuilder<unknown> =>
+  positions === undefined ? sql`1 = 1` : sql`position in (${sql.join(positions)})`
 
 interface SummaryRow extends States {
   readonly batch: number
@@ -243,11 +246,14 @@ async function makeDue(
   { exclusively }: Store,
   nowMs: number,
   batch: number | undefined,
+  positions: readonly number[] | undefined,
 ): Promise<readonly DueRecords[]> {
   const soon = sql.lit(Math.floor(nowMs))
   const { rows } = await exclusively((db) =>
     sql<RecordRef>`update journal_records set retry = case when retry > ${soon} then ${soon} else retry end
-      where ${isDue()} and ${isOf('batch', batch)} returning batch, position`.execute(db),
+      where ${isDue()} and ${isOf('batch', batch)} and ${isAmong(positions)} returning batch, position`.execute(
+      db,
+    ),
   )
   return toDueRecords(rows.toSorted((one, other) => one.batch - other.batch || one.position - other.position))
 }
@@ -257,10 +263,9 @@ async function dismissDeadLetters(
   batch: number,
   positions: readonly number[] | undefined,
 ): Promise<number> {
-  const some = positions === undefined ? sql`1 = 1` : sql`position in (${sql.join(positions)})`
   const { numAffectedRows = 0n } = await exclusively((db) =>
     sql`update journal_records set dead_letter = 0
-      where batch = ${batch} and dead_letter = 1 and ${some}`.execute(db),
+      where batch = ${batch} and dead_letter = 1 and ${isAmong(positions)}`.execute(db),
   )
   return Number(numAffectedRows)
 }

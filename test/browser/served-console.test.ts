@@ -183,7 +183,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
       await use.page.goto('/letters?kind=parked')
       await use.fill('#group0-reason', 'V3 is back')
       await use.submit('form[aria-label^=Retry] button')
-      return expect.arrayContaining([expect.stringMatching(/^retry olga acme: batch \d+, all waiting records: V3 is back$/)]) as string[]
+      return expect.arrayContaining([expect.stringMatching(/^retry olga acme: batch \d+, parts [\d, ]+: V3 is back$/)]) as string[]
     }],
     ['breaks the sandbox, and mends it', async (use: Use) => {
       await use.page.goto('/sandbox')

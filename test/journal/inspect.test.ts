@@ -125,6 +125,7 @@ describe.each(eachDatabase())('the inspector of a journal in %s', (_name, { test
 
   shows('makes all records due that wait for their next retry', async (inspector) => {
     expect(await inspector.makeDue(START_MS, 1)).toEqual([])
+    expect(await inspector.makeDue(START_MS, 2, [1])).toEqual([])
     expect(await inspector.makeDue(START_MS)).toEqual([{ batch: 2, positions: [0] }])
     expect(await inspector.batches({ state: 'unknown', limit: 1 })).toMatchObject([{ nextDueMs: START_MS }])
     expect(await inspector.makeDue(START_MS + 50)).toEqual([{ batch: 2, positions: [0] }])

@@ -78,8 +78,8 @@ export function openConsoleData({
     readKept: (...args) => call('readKept', ...args),
     keepSteps: (...args) => call('keepSteps', ...args),
     keepFigures: (...args) => call('keepFigures', ...args),
-    retry: async (batch) => {
-      const due = await command((inspector) => inspector.makeDue(Date.now(), batch))
+    retry: async (batch, positions) => {
+      const due = await command((inspector) => inspector.makeDue(Date.now(), batch, positions))
       return due.reduce((sum, { positions }) => sum + positions.length, 0)
     },
     dismiss: (batch, positions) => command((inspector) => inspector.dismiss(batch, positions)),

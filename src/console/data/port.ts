@@ -21,8 +21,11 @@ export interface ConsoleData {
   records(batch: number, page: RecordsPage): Promise<RecordRows>
   /** Returns up to 100 dead letters, or records that are retried in the background, oldest first. */
   waiting(filter: WaitingFilter, scope: Scope): Promise<WaitingRows>
-  /** Makes the waiting records of a batch due now and returns their number. A running instance retries them within seconds. */
-  retry(batch: number): Promise<number>
+  /**
+   * Makes waiting records of a batch due now and returns their number. A running instance retries these records within seconds. Without
+   * positions, makes all waiting records of the batch due.
+   */
+  retry(batch: number, positions?: readonly number[]): Promise<number>
   /** Removes dead letters of a batch from the list and returns their number. Without positions, removes all its dead letters. */
   dismiss(batch: number, positions?: readonly number[]): Promise<number>
 }

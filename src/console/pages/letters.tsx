@@ -18,7 +18,6 @@ interface KindOfList {
   readonly act?: {
     readonly label: string
     readonly note: 'clear' | 'retry'
-    readonly noted: (parts: string) => string
     readonly change: (data: ConsoleData, batch: number, positions: readonly number[]) => Promise<number>
     readonly done: (count: number) => string
   }
@@ -32,7 +31,6 @@ const kinds: Readonly<Record<Kind, KindOfList>> = {
     act: {
       label: 'Clear',
       note: 'clear',
-      noted: (parts) => `parts ${parts}`,
       change: (data, batch, positions) => data.dismiss(batch, positions),
       done: (count) => `${formatCounted(count, 'dead letter')} cleared.`,
     },
@@ -51,8 +49,7 @@ const kinds: Readonly<Record<Kind, KindOfList>> = {
     act: {
       label: 'Retry',
       note: 'retry',
-      noted: () => 'all waiting records',
-      change: (data, batch) => data.retry(batch),
+      change: (data, batch, positions) => data.retry(batch, positions),
       done: (count) => `${formatCounted(count, 'record')} due now. An instance retries them within seconds.`,
     },
   },
@@ -105,7 +102,7 @@ export const letters: Page = {
     let changed = 0
     for (const [batch, records] of Map.groupBy(chosen, (record) => record.batch)) {
       const positions = records.map(({ position }) => position)
-      const parts = act.noted(positions.map((position) => position + 1).join(', '))
+      const parts = `parts ${positions.map((position) => position + 1).join(', ')}`
       // The entry is added to the audit trail first, so that no action lacks an entry.
       await stages.recordAction(
         act.note,
