@@ -235,7 +235,7 @@ const upstreams = z.strictObject({
             headersMs: headersMsOf('20s'),
             // The default equals the default of `headersMs`, because undici needs only one timer for two equal timeouts.
             bodyMs: key(
-              'Timeout between two pieces of a reply body, for replies of V2 too. Passed-through replies use headersMs in its place.',
+              'Timeout between two pieces of a reply body. It also holds for replies of V2. For passed-through replies headersMs is the timeout between two pieces.',
               ms.prefault('20s'),
             ),
           })

@@ -42,7 +42,7 @@ export const upstreamTlsSchema = z
       authorities.optional(),
     ),
     cert: key(
-      'Client certificate in PEM form, for a service that requires one. It needs key.',
+      'Client certificate in PEM form, for a service that requires one. Set key too.',
       certificate.optional(),
     ),
     key: key(

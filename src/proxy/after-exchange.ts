@@ -135,7 +135,8 @@ async function trialOutcomeOf(context: AfterContext, exchange: Exchange): Promis
   if (outcome?.kind === 'relayed') return request.complete ? ofRelay(context, exchange, outcome) : undefined
   if (outcome?.kind === 'answered' && entry.side === 'v3') {
     const { tally, askedV3 } = outcome.answered
-    // Counts no reply that the journal gave alone, and no batch whose ids differ, because V2 shows no outcomes of such a batch (batch-wire 3).
+    // A reply that came from the journal without a call to V3 is not counted. A batch whose ids differ is not counted either, because V2
+    // shows no outcomes of such a batch (batch-wire 3).
     return askedV3 && plan?.outcomesShown === true ? ofTally(tally) : undefined
   }
   return cause === undefined ? undefined : ofFailure(cause, entry.side)

@@ -1,6 +1,9 @@
 import type { JudgedConditions } from './condition.ts'
 
-/** The verdict of the advice that the reason of a step forward contains. `isDespite` is true if the verdict was not `ready`. */
+/**
+ * The reason of a step forward, and the verdict that the advice had when the operator took the step. `isDespite` is true if the verdict was
+ * not `ready`.
+ */
 interface AdviceNote {
   readonly reason: string
   readonly verdict: string | undefined

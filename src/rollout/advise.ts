@@ -24,10 +24,14 @@ export interface EvidenceThresholds {
   readonly days: number
 }
 
-/** The minimum for each step, on the side that is judged (V2 at `shadow`, V3 from `canary` on): about the figures of a school week. */
+/**
+ * What must have been seen before a step, on the side that is judged (V2 at `shadow`, V3 from `canary` on): distinct records, batches and
+ * attendance codes, about as many as one school produces in a week.
+ */
 const RECORDS = 1_000
 const BATCHES = 100
 const CODES = 4
+/** The minimum share of the sample that must have been compared. */
 const COMPARED_SHARE = 0.9
 
 /** The minimum number of schools, unless `schoolShare` implies that the partner has fewer schools. */

@@ -99,7 +99,11 @@ async function replay(
     await settleStored(request, final, plan, reply, slices)
     reply.begin()
   }
-  /** Waits until some of the records that another run has open have ended. Returns false if the batch was forgotten before any part was sent. */
+  /**
+   * Waits for another run of the batch to end a part of its open records, or asks about the run, then loads the batch again. Returns false if
+   * the batch was forgotten before any part was sent. Throws `ADP_OUTCOME_UNKNOWN` if the budget has ended, and `ADP_JOURNAL_LOST` if the
+   * batch was forgotten later.
+   */
   const waitForOthers = async (open: readonly StoredRecord[]): Promise<boolean> => {
     const leftMs = deadlineMs - clock.nowMs()
     const next = open

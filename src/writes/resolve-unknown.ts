@@ -33,9 +33,9 @@ interface ReadBackTask {
 interface Sent {
   /** `now` if this run sent the record, `before` if an earlier run sent the record, `never` if the record was not sent. */
   readonly how: 'now' | 'before' | 'never'
-  /** The record was not sent before this monotonic time in milliseconds. If `undefined`, the record was not sent before its receipt. */
+  /** The earliest monotonic time in milliseconds at which the record can have been sent. Default: its receipt. */
   readonly fromMs?: number | undefined
-  /** The record was not sent after this monotonic time in milliseconds. If `undefined`, the record was not sent after now. */
+  /** The latest monotonic time in milliseconds at which the record can have been sent. Default: now. */
   readonly toMs?: number | undefined
   /** True if the record can no longer arrive at V3. Default false. */
   readonly isPast?: boolean

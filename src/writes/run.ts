@@ -48,9 +48,12 @@ export type RunSession = Pick<
 /**
  * Takes records from the journal to their durable outcomes: claims the records, posts them in order, settles them, then reports them to the
  * reply, if there is a reply. Throws `ADP_OUTCOME_UNKNOWN` if an outcome could not be stored; the records then stay open, and recovery
- * finishes them. Throws `ADP_JOURNAL_LOST` if another instance finishes the records. Throws `ADP_TOKEN` or `ADP_FORBIDDEN` if V3 denied the
- * credentials before V3 accepted any record, or the error of the token endpoint if that endpoint has no other token. Throws only before the
- * status line of the reply is sent.
+ * finishes them. Throws `ADP_JOURNAL_LOST` if another instance finishes the records. The client may already have parts of the reply when
+ * these two errors are thrown.
+ *
+ * If V3 denied the credentials before any other outcome, and the status line of the reply is not sent yet, throws one of these errors:
+ * `ADP_TOKEN` or `ADP_FORBIDDEN` for credentials of the client, `ADP_V3_CREDENTIALS` for credentials of the configuration, or the error of
+ * the token endpoint if the token could not be renewed.
  */
 export async function runRecords(
   context: WriteContext,

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { createHighWater, markerOf } from '../../src/journal/high-water.ts'
 
-test('the commit count of a process still shows lost commits after another process has raised the stored count', () => {
+test('an instance detects its own lost commits even if another instance has committed more since', () => {
   const mark = createHighWater(
     { mark: { identity: 'journal', commits: new Map() }, process: 'own' },
     undefined,

@@ -33,7 +33,7 @@ describe('a lease', () => {
     const { one, clocks, passReal } = await openTwo()
     expect(one.lease()).toBeDefined()
     await passReal(3_000, clocks[0], () => expect(one.lease()).toBeDefined())
-    // The lease holds for 7.2 s from the last renewal.
+    // The lease of 9 s may be used for 80 % of its length, and the next renewal would come 3 s after the last.
     await clocks[0].pass(2_999)
     expect(one.lease()).toBeDefined()
     await one.close()

@@ -62,7 +62,7 @@ describe('decide', () => {
     expect(new Set([...places, positionOf(Buffer.from('another secret'), 'acme', 'x')]).size).toBe(3)
   })
 
-  it('returns undefined at canary if the secret is missing, and needs no secret at any other stage', () => {
+  it('returns undefined at canary if the secret that divides the units is missing, and needs no such secret at any other stage', () => {
     const without = (stage: StageSetting['stage']) =>
       decide({ ...settingOf(50), stage }, 'acme', { kind: 'batch', unit: 'x' }, () => undefined)
     expect(stages.map(without)).toEqual(['v2', 'v2', undefined, 'v3', 'v3'])

@@ -150,7 +150,7 @@ export class Checks {
     )
   }
 
-  /** Records that the journal begins a batch. Called before the begin with `undefined`, and afterwards with the result. */
+  /** Notes that the journal begins a batch. Called twice: with `undefined` before `begin`, and with its result afterwards. */
   recordBegin(send: Send, content: Uint8Array, result: BeginResult | undefined): void {
     const { batch } = send
     if (result === undefined) {

@@ -29,7 +29,7 @@ export interface HistoryResult {
 }
 
 const LEASE_MS = 2_000
-/** The longest wait after the faults end, in which leases of dead instances expire and unknown outcomes are read back every 5 s. */
+/** The usual wait after the faults end, in which leases of dead instances expire and unknown outcomes are read back every 5 s. */
 const SETTLE_MS = 90_000
 /** The longest pause between retries. A record has this pause at once if a clock was set back by hours between its receipt and now. */
 const LONGEST_PAUSE_MS = 600_000

@@ -392,7 +392,7 @@ const createMismatchReply = (listener: ReplyListener): Reply => ({
   },
 })
 
-/** Returns the journal for one request, which reports to the listener when the batch begins. */
+/** Returns the journal for one request. It tells the listener when the batch begins. */
 function reportBegin(journal: DurableJournal, listener: ReplyListener): DurableJournal {
   const begin: DurableJournal['begin'] = async (batch) => {
     listener.onBegin(batch.content, undefined)

@@ -37,7 +37,7 @@ interface RelayedRequest {
   readonly client: Client
   readonly entry: StageEntry
   readonly receivedMs: number
-  /** The journal, which reports to the listener of this request. */
+  /** The journal. It tells the listener of this request when a batch begins. */
   readonly journal: WriteContext['journal']
   readonly noteUnrecorded: (partner: string) => void
   readonly listener: ReplyListener

@@ -11,8 +11,8 @@ import { hostileWrites, resent, warmUp } from './holds/hostile-writes.ts'
 import { type Hold, openHoldMeter, type HoldMeter } from './holds/measure-holds.ts'
 
 /**
- * `npm run test:walls -- --holds` prints the milliseconds. This test checks only proportions, which do not depend on the speed of the
- * machine.
+ * The large writes of this test. It checks only proportions, which do not depend on the speed of the machine. `npm run test:walls -- --holds`
+ * prints for how many milliseconds each request holds the event loop.
  */
 const LARGE_WRITES = [
   '20,000 empty records',

@@ -80,7 +80,7 @@ it.each<[string, RelayEnd[], 'unknown' | 'notApplied', boolean, number]>([
   },
 )
 
-it('replayRelayed takes a batch as possibly applied since its oldest known request if older requests are not known', async () => {
+it('replayRelayed treats every record as possibly applied, from the time of the oldest known request, if older requests are not known', async () => {
   const replayed = await replay([notSent, notSent], 3, { isCut: true })
   expect(replayed).toMatchObject({ receivedMs: 4, records: Array(3).fill({ state: 'unknown' }) })
 })

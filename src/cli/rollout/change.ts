@@ -11,7 +11,7 @@ import { takeStep } from './take-step.ts'
 
 type ChangeOptions = Target & StepOptions
 
-/** Sets the stage of a partner. Throws `ADP_USAGE` for options that cannot be combined. */
+/** Sets the stage of a partner. Throws `ADP_USAGE` if a step other than a dry run has no reason, or for options that cannot be combined. */
 export async function setStage(partner: string, stage: Stage, options: ChangeOptions): Promise<Answer> {
   const { percent, always, never, restartEvidence = false, dryRun = false } = options
   if (!dryRun && options.reason === undefined)

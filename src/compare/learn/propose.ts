@@ -119,7 +119,7 @@ function proposeLayout(count: CountOf, current: string): Proposal {
 const NEEDS_AUTO =
   'generic clients that need nested parts or Location, such as Microsoft.OData.Client and the SAP Cloud SDK, need auto'
 
-/** Proposes how to handle mismatched batches, whose ids differ. V2 sends the same empty reply whether or not it stores their records. */
+/** Proposes how to handle mismatched batches, whose ids differ. An empty reply of V2 does not show whether V2 stored the records. */
 function proposeMismatch(count: CountOf, current: string): Proposal {
   const proposal = proposeValue('quirks.mismatch', current, [
     // A reply with parts reports outcomes, so V2 tried to apply the records.

@@ -51,7 +51,10 @@ export function listLearners(learners: readonly string[]): readonly (readonly st
   return lists
 }
 
-/** Returns the condition for one learner in a query of registrations. It is the longest of all queries, so lists of learners are divided for it. */
+/**
+ * Returns the condition for one learner in a query of registrations. It is longer than the condition for a learner in a query of marks, so
+ * `listLearners` measures lists of learners by it.
+ */
 const learnerIs = (id: string): string => `ExternalID eq ${id}`
 
 const anyOf = (conditions: readonly string[]): string =>

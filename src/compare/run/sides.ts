@@ -84,8 +84,8 @@ export function createAdapterSide(
 const toAnswer = (text: string): SideAnswer => ({ kind: 'answered', status: 200, text })
 
 /**
- * Parses a page of OData V4 or V2 JSON (in `d`, quirk `dataEnvelope`). Only the query of a next link is used, with the host and path of the
- * request (service-facts 14). Throws `ADP_UPSTREAM_PROTOCOL` with a message that contains no value.
+ * Parses a page of JSON in the form of OData 4.0, or in the older form with the member `d` (quirk `dataEnvelope`). Only the query of a next
+ * link is used, with the host and path of the request (service-facts 14). Throws `ADP_UPSTREAM_PROTOCOL` with a message that contains no value.
  */
 export function readSidePage(json: unknown): SidePage {
   const page = isMembers(json) && isMembers(json['d']) ? json['d'] : json

@@ -99,7 +99,7 @@ describe('cappedSum', () => {
     ['one school that is 99 % of the traffic', [9_900, 20, 20, 20, 20, 20], 125],
     ['one small school', [100, 100, 100, 100, 10], 50],
     ['no school', [], 0],
-  ])('counts $2 pairs of %s with a cap of a fifth for each school', (_, pairs, counted) => {
+  ])('counts $2 learner-days of %s if no school may have more than a fifth', (_, pairs, counted) => {
     expect(cappedSum(pairs, 0.2)).toBe(counted)
   })
 

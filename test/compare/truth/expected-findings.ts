@@ -71,7 +71,7 @@ export const expectations: Readonly<Record<DrawnKind, Expect>> = {
   absent: field('Absent', codeClasses),
   minutesNull: field('MinutesLate', plainClasses),
   minutesZero: field('MinutesLate', plainClasses),
-  // The adapter does not accept text as a number, and writes null.
+  // In a row of V3 the adapter does not read text as a number. It shows null to the V2 client.
   minutesText: byFace(field('MinutesLate', plainClasses), (truth) => {
     const fields = truth.fields.map((one) => ({ ...one, shown: null }))
     return field('MinutesLate', plainClasses)({ ...truth, fields })

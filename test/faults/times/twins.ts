@@ -105,7 +105,7 @@ export function startTwins(options: TwinOptions): Twins {
   }
 }
 
-/** Shortens a list to its first four items and its last. */
+/** Shortens a list of more than six items to its first four items and its last. */
 function shorten(list: readonly unknown[]): string {
   return (list.length <= 6 ? list : [...list.slice(0, 4), '…', list.at(-1)]).join(' ')
 }

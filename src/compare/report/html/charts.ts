@@ -69,7 +69,8 @@ export function columnChart(groups: readonly CountedGroup[]): {
 } {
   const totals = groups.map((group) => lengthOf(attentionOf(group)))
   const highest = Math.max(...totals)
-  if (highest === 0) return { summary: `None on ${groups.length} days.`, chart: undefined }
+  if (highest === 0)
+    return { summary: `No record needed attention on any of the ${groups.length} days.`, chart: undefined }
   const worst = formatLongDay(groups[totals.indexOf(highest)]?.name ?? '')
   const summary = `Highest: ${formatCount(highest)} on ${worst}.`
   const [first, last] = [groups[0], groups.at(-1)].map((group) => formatLongDay(group?.name ?? ''))
