@@ -97,14 +97,17 @@ const step = async (who: string, partner: string, form: Readonly<Record<string, 
   expect((await served.ask(who, `/partners/${partner}`, { reason: 'a test', ...form })).status).toBe(200)
 }
 
-/** Opens the journal to change it as another instance would. */
-function openJournalFile(): DatabaseSync {
-  const file = new DatabaseSync(`${served.folder}/journal.db`, { timeout: 10_000 })
+/**
+ * Opens the journal to change it as another instance would. Returns the function that runs a statement. The function retries while the
+ * adapter holds the lock, because a statement that waits would block the adapter, which runs in this thread.
+ */
+function openJournalFile(): (statement: string) => Promise<void> {
+  const file = new DatabaseSync(`${served.folder}/journal.db`)
   onEnd(() => {
     file.close()
     return Promise.resolve()
   })
-  return file
+  return (statement) => vi.waitFor(() => file.exec(statement), TIME_MS)
 }
 
 /**
@@ -116,34 +119,31 @@ const causes: readonly (readonly [readonly Alarm['kind'][], () => Promise<() => 
     await step('otto', 'zenith', { step: 'set', stage: 'shadow' })
     return () => step('anna', 'zenith', { step: 'back' })
   }],
-  [['trailBroken'], () => {
-    const file = openJournalFile()
-    file.exec(`update rollout_audit set content = content || ' ' where entry = 1`)
-    return Promise.resolve(async () => file.exec(`update rollout_audit set content = rtrim(content) where entry = 1`))
+  [['trailBroken'], async () => {
+    const change = openJournalFile()
+    await change(`update rollout_audit set content = content || ' ' where entry = 1`)
+    return () => change(`update rollout_audit set content = rtrim(content) where entry = 1`)
   }],
   [['instanceGone'], async () => {
-    const file = openJournalFile()
-    file.exec(`insert into journal_instances (host, boot, pid, started, lease_until, lease_ms, lost) values ('mb-9', '', 1, '', 1, 1, 1)`)
-    return () => {
-      file.exec(`delete from journal_instances where host = 'mb-9'`)
-      return Promise.resolve()
-    }
+    const change = openJournalFile()
+    await change(`insert into journal_instances (host, boot, pid, started, lease_until, lease_ms, lost) values ('mb-9', '', 1, '', 1, 1, 1)`)
+    return () => change(`delete from journal_instances where host = 'mb-9'`)
   }],
   [['journalDamaged'], async () => {
-    const file = openJournalFile()
+    const change = openJournalFile()
     // The first record of a partner has all balances checked at once.
-    file.exec(`update journal_ledger set confirmed = confirmed - 1 where partner = 'acme'`)
+    await change(`update journal_ledger set confirmed = confirmed - 1 where partner = 'acme'`)
     await postOf('beacon', 'school-1')
     return async () => {
-      file.exec(`update journal_ledger set confirmed = confirmed + 1 where partner = 'acme'`)
+      await change(`update journal_ledger set confirmed = confirmed + 1 where partner = 'acme'`)
       await postOf('cedar', 'school-1')
     }
   }],
   [['journalUnavailable'], async () => {
-    const file = openJournalFile()
-    file.exec('begin immediate')
+    const change = openJournalFile()
+    await change('begin immediate')
     await postOf('acme', 'school-1')
-    return async () => file.exec('rollback')
+    return () => change('rollback')
   }],
   [['v2Fails'], async () => {
     await served.sandbox.v2.put('faults', { kind: 'status', status: 503 })
