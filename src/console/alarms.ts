@@ -96,7 +96,7 @@ export function checkAlarms({ nowMs, found, partners, entries, health }: Evidenc
     const to = link?.(encodeURIComponent(partner ?? ''))
     alarms.push({ ...{ kind, tone, text, partner, sinceMs: undefined, remedy, link: to }, ...more })
   }
-  // If the adapter in this process reaches the journal, a failed query of the console is no alarm.
+  // If the adapter in this process reaches the journal, a failed query of the console raises no alarm.
   if (health?.journal === 'unavailable' || (found === undefined && health === undefined))
     add('journalUnavailable', 'The journal is unavailable. Writes get 503, and nothing is posted.')
   if (health?.journal === 'damaged')

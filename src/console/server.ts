@@ -221,6 +221,9 @@ const NO_OPERATOR =
 const NO_TOKEN =
   'The request has no valid login. Nothing was done. Sign in, or send the token of an operator: Authorization: Bearer <token>.'
 
+/** The maximum number of results that no page has shown yet. Beyond it all of them are dropped. */
+const MAX_RESULTS = 500
+
 function addPages(app: Express, access: ReturnType<typeof createAccess>, ports: ConsolePorts): void {
   /** The result of the last action of each person, which the next page shows. */
   const results = new Map<string, Done>()
@@ -257,6 +260,7 @@ function addPages(app: Express, access: ReturnType<typeof createAccess>, ports: 
       if ('body' in done) send(request, response, visit, done)
       else if (wantsJson(request)) response.status(done.isDone ? 200 : 409).json(done.json)
       else {
+        if (results.size >= MAX_RESULTS) results.clear()
         if (done.text !== '') results.set(visit.signedIn.id, done)
         response.redirect(303, done.to)
       }
@@ -276,11 +280,13 @@ async function readForm(request: Request): Promise<Pick<Visit, 'form' | 'file'>>
   try {
     const parser = busboy({
       headers: request.headers,
-      limits: { parts: MAX_PARTS, fieldSize: MAX_FILE_BYTES },
+      limits: { parts: MAX_PARTS, files: 1, fieldSize: MAX_FILE_BYTES },
     })
     parser.on('field', (name, value) => form.append(name, value))
-    // A browser sends an empty file without a name if none was chosen.
-    parser.on('file', (_name, file) => file.on('data', (piece: Buffer) => pieces.push(piece)))
+    // A browser sends an empty file without a name if none was chosen. The parser reports the error of a file that breaks off too.
+    parser.on('file', (_name, file) => {
+      file.on('data', (piece: Buffer) => pieces.push(piece)).on('error', () => undefined)
+    })
     parser.on('partsLimit', () => parser.destroy(new AdapterError('ADP_BODY', UNREADABLE)))
     await finished(parser.end(body))
   } catch (cause) {

@@ -1,4 +1,4 @@
-/** Why a condition is not met: the step would fail, somebody must act first, too little was seen, or only time is missing. */
+/** Why a condition is not met: the step would fail, an operator must act first, too little was seen, or only time is missing. */
 type Obstacle = 'blocked' | 'fails' | 'inconclusive' | 'not yet'
 
 /** A condition of a step: the obstacle if the condition is not met, whether it is unmet, the sentence for the operator, and the progress. */
@@ -13,7 +13,7 @@ export type Condition = readonly [
 /** A condition of a step as the console shows it. */
 export interface StepCondition {
   readonly name: string
-  /** `waiting` if time or more traffic can meet the condition, and `fail` if somebody must act. */
+  /** `waiting` if time or more traffic can meet the condition, and `fail` if an operator must act. */
   readonly state: 'pass' | 'fail' | 'waiting'
   /** How far the condition is met, such as `312 of 1,000`. */
   readonly progress: string | undefined

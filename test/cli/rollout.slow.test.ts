@@ -317,7 +317,7 @@ describe('the command rollout', () => {
     expect(await rollout('ls')).toMatchObject({
       status: 0,
       stdout: expect.stringMatching(/\nacme +legacy +0 % +file\n$/) as unknown,
-      stderr: expect.stringContaining('the configured journal is none') as unknown,
+      stderr: expect.stringContaining('journal.url is none') as unknown,
     })
     expect(json(await rollout('show', 'acme', '--json'))).toMatchObject({ stage: 'legacy', source: 'file' })
     for (const args of [['set', 'acme', 'v3', '--reason', 'x'], ['back', 'acme'], ['history'], ['verify']]) {

@@ -472,7 +472,13 @@ describe('the page "Try it" of the console', () => {
   test.each([
     ['for an unknown partner', { partner: 'none' }, 'x', 'b.txt', 400],
     ['without a file', { partner: 'acme' }, '', '', 400],
-    ['with very many parts', { partner: 'acme' }, '--form-0'.repeat(20), 'b.txt', 400],
+    [
+      'with very many parts',
+      { partner: 'acme' },
+      'x\r\n--form-0\r\nContent-Disposition: form-data; name="y"\r\n\r\n1'.repeat(25),
+      'b.txt',
+      400,
+    ],
     ['that is too large', { partner: 'acme' }, 'x'.repeat(4_210_689), 'b.txt', 413],
   ])('refuses an upload %s', async (_, fields, file, name, expected) => {
     const olga = await running.enter('olga')
@@ -480,6 +486,13 @@ describe('the page "Try it" of the console', () => {
     const { body, headers, method } = upload(fields, file, name)
     const { status } = await olga.ask('/try', { method, body, headers: { ...headers, cookie: olga.cookie } })
     expect([status, running.calls.slice(before)]).toEqual([expected, []])
+  })
+
+  test.each([3, 10, 30, 80, 150])('refuses an upload whose last %i bytes are missing', async (count) => {
+    const { body, headers, method } = upload({ partner: 'acme' }, 'a file of some length')
+    const cut = { method, body: body.slice(0, -count), headers: { ...headers, ...bearer('olga') } }
+    expect((await running.ask('/try', cut)).status).toBe(400)
+    expect((await running.ask('/', { headers: bearer('olga') })).status).toBe(200)
   })
 
   test('refuses a partner that the person may not see', async () => {

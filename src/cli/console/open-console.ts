@@ -75,7 +75,7 @@ export async function openConsole(
   if (data === undefined)
     throw new AdapterError(
       'ADP_CONFIGURATION',
-      'The console needs a journal, and the configured journal is none. Nothing was started. Set journal.url, or start without the console.',
+      'The console needs a journal, but journal.url is none. Nothing was started. Set journal.url, or start without the console.',
     )
   const stopping = new AbortController()
   const store = createOpenOnce<OpenedRolloutStore>(async () =>

@@ -91,7 +91,7 @@ async function look<Result>(
 ): Promise<Result> {
   const config = await loadTarget(options)
   if (hasNoJournal(config)) {
-    say('the configured journal is none, so the stages of the configuration file apply.')
+    say('journal.url is none, so the stages of the configuration file apply.')
     return work(config, undefined)
   }
   return readStore(config, async (store) => {

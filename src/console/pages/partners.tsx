@@ -177,8 +177,8 @@ function Conditions({ details: { document, conditions, next } }: DetailsProps) {
   const [may, end] = verdict === 'ready' ? ['may', ''] : ['should not', ` yet: the verdict is "${verdict}"`]
   const remedy =
     fail.length > 0
-      ? `${formatCounted(fail.length, 'condition')} marked fail: somebody must act.`
-      : waiting.length > 0 && 'Time and traffic can meet the conditions. Nobody must act.'
+      ? `${formatCounted(fail.length, 'condition')} marked fail: an operator must act.`
+      : waiting.length > 0 && 'Time and traffic can meet the conditions without an action.'
   return (
     <>
       {pending ? (
