@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { runCommand } from './run-command.ts'
 
-// In the first address, a URL parser reads the user as the host and the start of the password as the port.
+// In the addresses with 4711, a URL parser reads the user `jane` as the host, and the start of the password as the port.
 const users = ['jane:4711/hush@', 'jane:hu/sh@', 'jane:4711?hush@', 'jane:4711#hush@', 'jane:hu sh/x@']
 const expectHidden = (text: string): void => expect(text).not.toMatch(/jane|hush|hu.sh|4711/)
 

@@ -14,13 +14,13 @@ const patient = { timeout: 120_000 }
 
 interface Served {
   readonly child: ChildProcess
-  /** Sends requests that are refused. Each of them logs one line. */
+  /** Sends this many requests that the adapter refuses, each of which adds one line to the log. */
   readonly logLines: (count: number) => Promise<void>
   readonly metric: (name: string) => Promise<number>
   readonly stop: () => Promise<unknown>
 }
 
-/** Starts `serve` with the given standard error, and waits until it is ready. `command` starts it through another program. */
+/** Starts `serve` with the given standard error, and waits until it is ready. If `command` is given, this program starts `serve`. */
 async function serve(
   stderr: 'pipe' | number,
   { flags = [], command = [] }: { flags?: string[]; command?: string[] } = {},
@@ -68,7 +68,7 @@ async function serve(
   }
 }
 
-/** More lines than the writer and a pipe can hold. */
+/** A number of log lines that exceeds the buffers of the log writer and of a pipe. */
 const MANY = 14_000
 
 describe('serve with a log that cannot be written', () => {
@@ -123,7 +123,7 @@ describe('serve with a log that cannot be written', () => {
       : 'keeps serving, and stops on SIGTERM, while the terminal under standard error is stopped with Ctrl+S',
     patient,
     async () => {
-      // Opens a terminal that is stopped before the program writes to it, as Ctrl+S does.
+      // Opens a terminal and suspends its output, as Ctrl+S does, before the program writes to it.
       const inTerminal = `
 import os, pty, signal, subprocess, sys, termios
 main, terminal = pty.openpty()

@@ -34,7 +34,7 @@ interface Prepared {
   readonly certify: (key?: string) => Promise<string>
 }
 
-/** Serves the partner acme at `shadow`, with the comparison results of a hundred learners, of which one differs. */
+/** Opens a journal with the partner acme at `shadow` and the comparison results of 100 learners, one of which differs. */
 async function prepare(): Promise<Prepared> {
   const folder = await makeFolder()
   const url = `sqlite:${join(folder, 'journal.db')}`
@@ -176,8 +176,8 @@ describe('the command rollout set --restart-evidence', () => {
   })
 })
 
-describe('the commands rollout certify and rollout verify', () => {
-  it('certify the state of a partner and the evidence of each stage, without data of learners and without secrets', async () => {
+describe('a certificate of the command rollout', () => {
+  it('contains the state of a partner and the evidence of each stage, but no data of learners and no secrets', async () => {
     const { rollout, certify } = await prepare()
     await rollout('set', 'acme', 'shadow', '--restart-evidence', '--reason', 'again')
     const file = await certify()
@@ -198,7 +198,7 @@ describe('the commands rollout certify and rollout verify', () => {
     expect(JSON.stringify(certificate)).not.toMatch(/MARKER/i)
   })
 
-  it('accept a certificate even if the stage has changed since', async () => {
+  it('passes rollout verify even if the stage has changed since', async () => {
     const { folder, rollout, certify } = await prepare()
     const file = await certify()
     await rollout('back', 'acme')
@@ -210,14 +210,14 @@ describe('the commands rollout certify and rollout verify', () => {
     const offline = await rollout('verify', file, '--public-key', join(folder, 'key.pub.pem'), '--offline', '--json') // prettier-ignore
     expect(findingsOf(offline.stdout)).toEqual(['signature holds', 'audit unknown'])
     expect(JSON.parse(offline.stdout)).toMatchObject({ certificate: await read(file) })
-    // Shells keep a key in the environment in one line.
+    // An environment variable often holds a PEM key on one line, with `\n` in place of each line break.
     const key = (await readFile(join(folder, 'key.pem'), 'utf8')).replaceAll('\n', '\\n')
     process.env['CERTIFY_TEST_KEY'] = key
     const again = await certify('env:CERTIFY_TEST_KEY')
     expect((await rollout('verify', again, '--public-key', join(folder, 'key.pub.pem'))).status).toBe(0)
   })
 
-  it('reject a certificate that was changed, has another key or belongs to another audit trail', async () => {
+  it('fails rollout verify if it was changed, has another key or belongs to another audit trail', async () => {
     const { folder, serving, rollout, certify } = await prepare()
     const { publicKey } = await keysIn(folder, 'other')
     const text = await readFile(await certify(), 'utf8')
@@ -238,12 +238,12 @@ describe('the commands rollout certify and rollout verify', () => {
     expect(await judge(withContent(content.replace('"differing":1', '"differing":0')), ...own)).toEqual([1, 'signature fails', 'audit holds']) // prettier-ignore
     expect(await judge(withContent(content.replace('"hash":"', '"hash":"0')), ...own)).toEqual([1, 'signature fails', 'audit fails']) // prettier-ignore
     expect(await judge([head, payload, 'AAAA'].join('.'), ...own)).toEqual([1, 'signature fails', 'audit holds']) // prettier-ignore
-    // A header that claims that there is no signature is rejected.
+    // `alg: none` claims that the certificate needs no signature, so `verify` must reject the file.
     const none = Buffer.from(JSON.stringify({ alg: 'none', typ: 'markbridge-certificate+json' })).toString('base64url') // prettier-ignore
     await writeFile(changed, [none, payload, ''].join('.'))
     expect(await rollout('verify', changed, ...own)).toMatchObject({ status: 2, stdout: '' })
 
-    // A trail whose hashes were all computed again has no break, but the certificate shows that the trail is another trail.
+    // Once all hashes are recomputed, the altered audit trail is consistent, but the hash in the certificate reveals the change.
     const { db } = serving.journal.database
     await rewriteTrail(db)
     expect((await rollout('verify')).status).toBe(0)
@@ -269,7 +269,7 @@ describe('the commands rollout certify and rollout verify', () => {
     ])
   })
 
-  it('refuse unusable keys and files, and quote none of their content', async () => {
+  it('is neither created nor checked with an unusable key or file, and the error quotes none of its content', async () => {
     const { folder, rollout, certify } = await prepare()
     const file = await certify()
     const secret = join(folder, 'secret.txt')
@@ -303,7 +303,7 @@ describe('the commands rollout certify and rollout verify', () => {
   })
 })
 
-/** Changes the reason of an entry and computes all hashes again, as anyone who can write to the database could. */
+/** Changes a reason in the audit trail and recomputes all hashes, as anyone who can write to the database could. */
 async function rewriteTrail(db: Serving['journal']['database']['db']): Promise<void> {
   let last = ''
   for (const row of await rowsIn<Parameters<typeof hashOfRow>[1]>(db, 'rollout_audit')) {

@@ -20,7 +20,7 @@ import { batchOf, costlyRecords, hostileBodies } from '../v2/support/hostile.ts'
 
 /** The verdict of the adapter or of `check` on a request. */
 interface Verdict {
-  /** The code with which the whole request is refused. */
+  /** The error code of the adapter, or `any` from `check`, if the whole request is refused; otherwise `undefined`. */
   readonly refused: string | undefined
   /** The position and the codes of each refused record, or `undefined` if the reply hides them. */
   readonly parts: readonly (readonly [part: number, codes: string])[] | undefined
@@ -47,7 +47,7 @@ async function ask(bytes: Buffer, { partner, limits }: Settings): Promise<Verdic
 
 function readVerdict(reply: RawMessage): Verdict {
   if (!reply.startLine.includes(' 200 ')) {
-    // A refusal of the gateway has no code.
+    // An error in the form of the service's API gateway, such as a missing key, has a `statusCode` in place of an error code.
     const { error, statusCode } = JSON.parse(reply.body.toString()) as Partial<Refusal>
     return { refused: error?.code ?? String(statusCode), parts: [] }
   }
@@ -112,7 +112,7 @@ const fixtures = await loadFixtures()
 const plain: Settings = { partner: {}, limits: {} }
 const SIZE = 2 * 1_048_576
 
-/** Creates a request with this body and the head that a client sends. */
+/** Creates an HTTP request with this body and the header fields that a V2 client sends. */
 function requestOf(body: string, boundary: string): Buffer {
   const lines = [
     `POST ${batchPath} HTTP/1.1`,
@@ -173,7 +173,7 @@ describe('the command check', () => {
   })
 
   it('reports errors for exactly the randomly broken requests and records that the adapter refuses', async () => {
-    // The timeouts are short, so that incomplete requests are answered soon.
+    // With short timeouts the adapter soon answers requests that are incomplete.
     const slowClients = { headersMs: 250, uploadMs: 250 }
     const adapter = await startAdapter((await startUpstream()).url, {}, { slowClients })
     const random = createRandom(1, 'check agrees')
@@ -192,10 +192,10 @@ describe('the command check', () => {
   })
 })
 
-/** The fixtures that are broken at random. */
+/** The fixtures that the test breaks at random. */
 const broken = ['blank-lines', 'chunked-transfer', 'gzip-body', 'several-changesets', 'single-quotes']
 
-/** Changes some bytes of the whole request, or of its body with a matching Content-Length. */
+/** Changes random bytes of the whole request, or only of its body, with a Content-Length that matches the changed body. */
 function breakRequest(bytes: Buffer, random: Random): Buffer {
   if (random.chance(0.3)) return mutate(bytes, random)
   const end = bytes.indexOf('\r\n\r\n') + 4

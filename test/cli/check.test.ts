@@ -179,7 +179,7 @@ test('check applies the limits and the partner of the given configuration', asyn
   expect([unknown.status, unknown.stderr]).toEqual([2, expect.stringContaining('(plain, strict)')])
 })
 
-/** A batch as curl --data sends the file of the batch, without line ends. */
+/** A batch as `curl --data` sends it, which removes all line ends from the file. */
 const JOINED = `--B1Content-Type: multipart/mixed; boundary=C1--C1Content-Type: application/http${'POST AttendanceRecords HTTP/1.1{"Present":true}--C1'.repeat(4)}----B1--`
 
 test.each([

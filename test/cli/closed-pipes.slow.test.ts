@@ -16,7 +16,7 @@ test.each([1, 2])(
   async (workers) => {
     const folder = await makeFolder()
     const file = join(folder, 'markbridge.yaml')
-    // Each partner has its own expired rule, so that each reload writes a warning.
+    // Each new file names another partner with an expired rule, so that each reload logs a warning.
     const use = (id: string): Promise<void> => {
       const rule = { name: id, owner: 'o', reason: 'r', expires: '2020-01-01', path: 'Comment', when: { v3Class: '*' } } // prettier-ignore
       const config = {

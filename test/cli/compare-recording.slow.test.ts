@@ -33,7 +33,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Records the requests that `act` sends to the relay in the folder `form`, and returns the output of the command. */
+/** Runs `record`, which relays the requests of `act` to V2 and stores them in the folder `form`. Returns the output of the command. */
 async function record(v2: string, form: string, act: (relay: string) => Promise<void>): Promise<string> {
   const out = join(folder, form)
   const recording = startCli(['record', '--v2', v2, '--out', out, '--port', '0', ...sealed], env)
@@ -76,7 +76,7 @@ describe('the command compare run --recording', () => {
     expect(JSON.parse(stdout)).toMatchObject({
       kind: 'recording',
       complete: true,
-      // Only a POST would show whether V3 refuses the three records that V2 refused.
+      // The three records that V2 refused are skipped, because only a POST would show whether V3 refuses them too.
       ...{ offered: 30, compared: 27, dropped: 0, skipped: 3 },
       verdicts: { same: 0, equivalent: 27, differs: 0, onlyV2: 0, onlyV3: 0, unknown: 0 },
       differences: [],
@@ -121,7 +121,7 @@ describe('the command compare run --recording', () => {
         return reply.body.text()
       }
       await write(mark(0), mark(1), mark(2), mark(3, { SchoolAttendanceCode: samples.events[0] }))
-      // The batch has a correction, of which the last mark counts, and a refused record.
+      // The batch above contains a record that V2 refuses, with the id of an event as its code. This batch corrects mark 1.
       const reply = await write(mark(1, { Comment: 'corrected' }))
       const [, id = ''] = /"ExternalID":"([^"]+)"/.exec(reply) ?? []
       await get(`${marks}(${id})`)
@@ -146,7 +146,7 @@ describe('the command compare run --recording', () => {
       readKey: { same: 1, equivalent: 1 },
       ...registrations,
     })
-    // V3 shows one mark differently, and another mark was written again since the recording.
+    // Makes V3 show mark 0 with another code, and writes mark 1 again after the recording.
     await put('differences', {
       face: 'V3',
       rows: [{ learner: samples.learners[0], event: samples.events[0], kind: 'code' }],
@@ -162,7 +162,7 @@ describe('the command compare run --recording', () => {
       marks: { same: 1, differs: 1, unknown: 1 },
       readKey: { same: 1, unknown: 1 },
     })
-    // If V3 does not answer, no record counts as the same or as different.
+    // If V3 cannot be reached, every mark counts as unknown.
     const gone = await run('all', ...sealed, '--json', '--v3', 'http://127.0.0.1:9')
     const { kinds } = JSON.parse(gone.stdout) as RunDocument
     expect(kinds.find(({ name }) => name === 'marks')?.verdicts).toMatchObject({ same: 0, unknown: 3 })

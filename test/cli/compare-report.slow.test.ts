@@ -87,7 +87,7 @@ test.each([
   [['run-cut'], 'not valid JSON'],
   [['latest', '--format', 'pdf'], "argument 'pdf' is invalid"],
   [['latest', '--out', '/nowhere/report.html'], '/nowhere/report.html cannot be written: no such file'],
-])('compare report %j exits with status 2', async (args, message) => {
+])('compare report exits with status 2 for the arguments %j', async (args, message) => {
   const { status, stderr } = await report(...args)
   expect(status).toBe(2)
   expect(stderr).toContain(message)

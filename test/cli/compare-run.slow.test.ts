@@ -23,7 +23,7 @@ const sandbox = createSandbox({ now: testNow, v2Port: 0 })
 const listening = sandbox.listen()
 afterAll(() => sandbox.close())
 
-/** Starts one sandbox with a V2 and a V3 interface, and creates a folder for runs. Faults that `control` sets end with the test. */
+/** Returns the addresses of the sandbox for V2 and V3, and a new folder for runs. What `control` sets ends with the test. */
 async function startFaces() {
   const { url, v2Url } = await listening
   const control = async (base: string, path: string, body: object): Promise<void> => {
@@ -41,7 +41,7 @@ async function startFaces() {
     onTestFinished(() => set('DELETE'))
     await set('PUT')
   }
-  /** Makes an interface show the first marks of the days differently, with `each` marks for every kind of difference. */
+  /** Makes V2 or V3 show the first marks of the compared days differently, with `each` marks for every kind of difference. */
   const differ = async (face: 'V2' | 'V3', kinds: readonly string[], each: number): Promise<void> => {
     const marks = (await marksOf(v2Url)).slice(0, kinds.length * each)
     const rows = marks.map(({ Learner, AttendableEvent }, at) => ({
@@ -178,7 +178,7 @@ test('compare run uses the addresses and rules of the partner, and names the par
 
 const usages: readonly (readonly [string, readonly string[], RegExp])[] = [
   [
-    'a day that no month has',
+    'a day that does not exist',
     ['--since', '2026-02-30', '--until', '2026-03-01'],
     /must have the form YYYY-MM-DD/,
   ],
@@ -235,7 +235,7 @@ test('compare run counts the records of V2 as unknown if V3 cannot be reached', 
 test('compare run writes a partial document on Ctrl+C', async () => {
   const faces = await startFaces()
   const v2 = await startUpstream(async (seen, response) => {
-    // The second window gets no reply.
+    // Interrupts the command at its second request, which gets no reply.
     if (seen.index > 0) {
       process.emit('SIGINT')
       return
@@ -257,7 +257,7 @@ test('compare run writes a partial document on Ctrl+C', async () => {
 
 const page = (rows: readonly unknown[], next?: string): Answer =>
   replyWith(200, { value: rows, ...(next !== undefined && { '@odata.nextLink': next }) })
-/** Each page links to another page. */
+/** Answers each request with a page that links to a further page, without end. */
 const endless =
   (rows: readonly unknown[]): Answer =>
   (seen, response) =>

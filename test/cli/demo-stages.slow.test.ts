@@ -15,7 +15,6 @@ async function startDemo(...args: string[]): Promise<{ demo: RunningCli; printed
   return { demo, printed: await demo.until(/Stop with/) }
 }
 
-/** Runs a printed line in a shell. */
 async function paste(line: string): Promise<string> {
   return (await promisify(execFile)('sh', ['-c', line])).stdout
 }
@@ -40,7 +39,7 @@ test('demo --stage canary prints a command that posts batches for many schools, 
   await demo.until(/served: (?:V2 \d+ marks · V3 \d+ marks\n[^]*)/)
   const effects = await effectsOf(printed)
   const [v2, v3] = [countOf(effects, 'V2'), countOf(effects, 'V3')]
-  // V3 accepts 27 of the 30 records of a register.
+  // V2 and V3 each accept 27 of the 30 records of a register.
   expect([v2 % 27, v3 % 27, v2 + v3]).toEqual([0, 0, 540])
   expect(Math.min(v2, v3)).toBeGreaterThan(0)
   await demo.until(new RegExp(`served: V2 ${v2} marks · V3 ${v3} marks\n`))

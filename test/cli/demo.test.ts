@@ -21,7 +21,6 @@ afterAll(async () => {
   expect(await demo.stop()).toBe(0)
 })
 
-/** Runs a printed line in a shell, with curl. */
 async function paste(line: string): Promise<string> {
   return (await promisify(execFile)('bash', ['-c', line])).stdout
 }

@@ -44,8 +44,8 @@ async function refused(journal: object): Promise<string> {
 
 const keyed = (id: string, env: string): object => ({ keys: [{ id, key: { env } }] })
 
-describe.each(eachDatabase())('doctor and serve with a journal in %s', (_name, database) => {
-  database.test('accept the key with which the journal was written, and no other key', async (url) => {
+describe.each(eachDatabase())('the check of a journal in %s by doctor and serve', (_name, database) => {
+  database.test('accepts the key with which the journal was written, and no other key', async (url) => {
     const journal = await openJournal({ url, keys: [{ id: 'k1', key: Buffer.from(own, 'hex') }] })
     await journal.begin(batchOf(['a']))
     await journal.close()
@@ -57,7 +57,7 @@ describe.each(eachDatabase())('doctor and serve with a journal in %s', (_name, d
   })
 
   database.test(
-    'report no fault for a journal that does not exist yet, of which doctor creates nothing',
+    'reports no fault for a journal that does not exist yet, which doctor does not create',
     async (url) => {
       for (let count = 0; count < 2; count += 1) {
         const { found } = await examine({ url, ...keyed('k1', 'OWN_KEY') })
@@ -69,7 +69,7 @@ describe.each(eachDatabase())('doctor and serve with a journal in %s', (_name, d
 })
 
 describe.skipIf(missingPostgres() !== undefined)(
-  'doctor and serve with a PostgreSQL journal that cannot be used',
+  'the check of a PostgreSQL journal by doctor and serve',
   () => {
     let postgres: TestPostgres
     let url: string
@@ -141,7 +141,7 @@ describe.skipIf(missingPostgres() !== undefined)(
         () => withParameter('sslrootcert', '/nowhere/ca.pem'),
         /The file \/nowhere\/ca\.pem that the parameter sslrootcert of journal\.url names cannot be read: no such file/,
       ],
-    ])('print the cause and write nothing if the cause is %s', async (_why, address, message) => {
+    ])('prints the cause and writes nothing if the cause is %s', async (_why, address, message) => {
       const text = await refused({ url: address() })
       expect(text).toMatch(message)
       expect(text).toContain('Nothing was written.')
@@ -149,7 +149,7 @@ describe.skipIf(missingPostgres() !== undefined)(
     })
 
     test.skipIf(findProgram('openssl') === undefined)(
-      'print that a certificate is not trusted',
+      "prints that the server's certificate is not trusted",
       async ({ skip }) => {
         if (postgres.server === undefined) return skip()
         const folder = String((await query('show data_directory'))?.['data_directory'])
@@ -175,7 +175,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       },
     )
 
-    test('print that the folder of journal.stateDir cannot be used, for a configuration with V2 and for one without', async () => {
+    test('prints that the folder of journal.stateDir cannot be used, with and without an address of V2', async () => {
       const folder = await makeFolder()
       const file = join(folder, 'file')
       writeFileSync(file, '')
@@ -197,7 +197,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       }
     })
 
-    test('accept a missing folder of journal.stateDir, which the journal creates when it opens', async () => {
+    test('accepts a missing folder of journal.stateDir, which the journal creates when it opens', async () => {
       const stateDir = join(await makeFolder(), 'not', 'there')
       const { checks } = await examine({ url, stateDir })
       expect(checks).toContainEqual(

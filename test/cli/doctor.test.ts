@@ -213,7 +213,7 @@ test.skipIf(findProgram('openssl') === undefined)(
   'doctor prints the fault of a TLS certificate and how to mend it',
   async () => {
     const authority = createAuthority(await makeFolder())
-    /** Returns the first finding about the address and, if the server was reached, the finding about its certificate. */
+    /** Returns the finding about the certificate or, if the server was not reached, the first finding about the address. */
     const examine = async (host: string, fromDays: number, toDays: number) => {
       const server = createTlsServer(authority.issue(host, fromDays, toDays), (_, reply) =>
         reply.writeHead(401).end('{}'),
@@ -233,7 +233,7 @@ test.skipIf(findProgram('openssl') === undefined)(
       AUTHORITY_MISSING,
     ])
     expect((await examine(LOOPBACK, -9, -2)).slice(0, 2)).toEqual(expired)
-    // This call has the same effect as NODE_EXTRA_CA_CERTS at the start of the program.
+    // Trusts the authority as NODE_EXTRA_CA_CERTS does, which Node.js reads only when a process starts.
     const before = getCACertificates('default')
     setDefaultCACertificates([...before, authority.certificate])
     onTestFinished(() => setDefaultCACertificates(before))
@@ -348,7 +348,7 @@ test('doctor warns 30 days before the certificate of a listener expires, and fai
 const NEEDED = ['upstreams.*.tls', 'client certificate']
 
 describe.skipIf(findProgram('openssl') === undefined)(
-  'doctor, for a service with a private authority',
+  'doctor, for a service with a private certificate authority',
   () => {
     const result = async (
       tls: TlsOptions,

@@ -43,7 +43,7 @@ test('a flag has the same kind of value in all commands', () => {
   for (const { long, flags } of commands.flatMap((command) => command.options))
     forms.set(long ?? '', (forms.get(long ?? '') ?? new Set()).add(flags))
   const several = [...forms.values()].filter(({ size }) => size > 1)
-  // `--out` names a file or a folder, and `--since` a day or a time in milliseconds.
+  // Two flags differ by command: `--out` names a file or a folder, and `--since` takes a day or a time.
   expect(several.map((own) => [...own].sort())).toEqual([
     ['--out <dir>', '--out <file>'],
     ['--since <day>', '--since <time>'],
@@ -54,7 +54,7 @@ test('every command that prints a result has --json', () => {
   const without = commands.filter(
     (command) => command.commands.length === 0 && !command.options.some(({ long }) => long === '--json'),
   )
-  // These commands run until they are stopped, or always print a document.
+  // The first three commands run until they are stopped, and the last always prints JSON.
   expect(without.map((command) => pathOf(command).join(' '))).toEqual([
     'demo',
     'serve',

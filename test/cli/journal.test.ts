@@ -13,11 +13,11 @@ import { batchOf, beginNew, confirmed, START_MS } from '../journal/batches.ts'
 import { type CliResult, runCli } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
-/** A journal that stays open while the command line reads it. */
+/** The folder of a journal that stays open while the commands read it. */
 let folder: string
 let url: string
 let journal: Journal
-/** A retry time that is still in the future at the end of all tests in this file, and not later than a retry time can be. */
+/** The time of a retry, which is after the end of all tests in this file and within the limit for retry times. */
 const dueMs = Date.now() + 600_000
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'markbridge-cli-'))
@@ -107,7 +107,7 @@ test('journal purge deletes data by the retention periods of the configuration',
     const { status, stdout } = await runCommand(['journal', 'purge', '--config', config, '--json'])
     return { status, purged: JSON.parse(stdout) as unknown }
   }
-  // The age of a journal grows only while the journal is open, so nothing is old enough to be deleted.
+  // Retention periods count only the time in which the journal was open, so nothing is old enough to be deleted.
   expect(await purged()).toEqual({ status: 0, purged: { expired: 0, payloads: 0, batches: 0 } })
   const database = new DatabaseSync(url.slice('sqlite:'.length))
   database.exec("update journal_meta set value = '60000' where name = 'age'")
@@ -197,7 +197,10 @@ test('journal adopt changes nothing in a usable journal, and renames an unusable
 describe('journal adopt for a journal with stages', () => {
   const setting = { stage: 'shadow', percent: 0, always: [], never: [] } as const
 
-  /** Creates a journal that was restored from a copy, with a newer stage file. The partner is at a stage that the file does not name. */
+  /**
+   * Creates a journal whose stage file has entries of the audit trail that the journal lacks: the database is missing (`all`), or it is
+   * an old copy (`since`). The partner is at `shadow` in the stage file, and at `v3` in the configuration.
+   */
   async function restored(lost: 'all' | 'since') {
     const path = join(folder, `${randomUUID()}.db`)
     const config = `${path}.yaml`

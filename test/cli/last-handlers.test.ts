@@ -10,7 +10,7 @@ import { echoRecord, postsOf, startUpstream } from '../support/scripted-upstream
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { startCli } from './run-cli.ts'
 
-/** Writes a module that runs this statement in a separate turn of the event loop for each write to V3. */
+/** Writes a module that runs the statement from `setImmediate`, outside of all handlers, when a write to V3 is sent. */
 async function breaking(folder: string, statement: string): Promise<string> {
   const file = join(folder, 'break.mjs')
   await writeFile(
@@ -56,7 +56,7 @@ it.each([
     await cli.logged({ msg: 'internal error' })
     expect(cli.errors()).not.toContain('zoe')
     await upstream.arrived(1)
-    // The record was sent once. Recovery reads the record back before a resend.
+    // The adapter has posted the record once, because recovery reads the record back before it posts the record again.
     expect(postsOf(upstream.seen)).toHaveLength(1)
     await cli.untilErrors(/"records recovered"|"recovery failed"/)
   },

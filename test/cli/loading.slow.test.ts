@@ -66,7 +66,7 @@ test.each(['journal/sqlite/worker', 'app/background/thread'])(
   async (module) => {
     const script = mainOfCli.replace('cli/main', module)
     const env = { ...process.env, ...preloaded }
-    // The thread is started as a program here, and ends at once because it gets no task.
+    // Runs the module of the thread as a program, which ends at once because it gets no task.
     const ended = promisify(execFile)(process.execPath, [script], { env })
     const { stderr } = await ended.catch((failed: unknown) => failed as { readonly stderr: string })
     const { packages, own } = modulesIn(stderr)

@@ -13,8 +13,8 @@ const serve = (v3: string): string[] => ['run', '-s', 'markbridge', '--', 'serve
 const demo = ['start', '-s', '--', '--port', '0', '--sandbox-port', '0', '--console', '0']
 
 /**
- * Starts npm in a process group of its own. `untilPrinted` resolves when the output matches, and `ended` when all of its processes have
- * ended.
+ * Starts npm in a process group of its own. `untilPrinted` resolves when the output matches, and `ended` when npm and all processes that
+ * npm started have ended.
  */
 function startNpm(args: readonly string[]) {
   const child = spawn('npm', args, { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
@@ -30,7 +30,7 @@ function startNpm(args: readonly string[]) {
     stream.on('data', (chunk: Buffer) => (printed += chunk.toString('utf8')))
   return {
     child,
-    // The grandchild of npm holds the pipes as well.
+    // The pipes of npm end only when the adapter has ended too, because the adapter inherits them.
     ended: Promise.all([once(child.stdout, 'end'), once(child.stderr, 'end')]),
     printed: () => printed,
     untilPrinted: async (pattern: RegExp): Promise<string> => {

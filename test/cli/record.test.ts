@@ -68,7 +68,7 @@ describe('the command record', () => {
         rawHeaders: expect.arrayContaining(['authorization', `Bearer ${markers.bearer}`]) as unknown,
       },
     ])
-    // Other requests are relayed and not recorded.
+    // `record` relays other requests, but does not record them.
     await request(`${url}/anything`).then(({ body }) => body.dump())
     expect(await cli.stop()).toBe(0)
     const { stdout, stderr } = await cli.ended()

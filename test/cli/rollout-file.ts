@@ -11,12 +11,12 @@ import { runCommand } from './run-command.ts'
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
-/** Returns the environment with the token of an operator from `rolloutFile`. */
+/** Returns the environment variable with the token of an operator. */
 export const tokenOf = (name: string): Record<string, string> => ({
   MARKBRIDGE_OPERATOR_TOKEN: `token of ${name}`,
 })
 
-/** Creates an entry of `rollout.operators` with the token of `tokenOf`. */
+/** Creates an entry of `rollout.operators` for the token from `tokenOf`. */
 export const operator = (name: string, role: string): object => ({
   name,
   role,
@@ -39,7 +39,7 @@ export async function rolloutFile(
   return path
 }
 
-/** Runs `rollout` with a configuration. */
+/** Returns a function that runs the command `rollout` with a configuration. */
 export const rolloutWith =
   (config: string, env: Record<string, string> = {}) =>
   (...args: string[]): Promise<CliResult> =>

@@ -109,7 +109,7 @@ describe('the cool-down of a guard', () => {
     expect(await rollout('set', 'acme', 'canary', '--never', 'school-7', '--reason', 'off')).toMatchObject({ status: 0 }) // prettier-ignore
   })
 
-  it('makes a refused step mention --never and the earliest time only if the step leads to V3', async () => {
+  it('mentions --never and the earliest time when it refuses a step, but only if the step leads to V3', async () => {
     const rollout = rolloutWith((await acted({ resendWindowMs: 900_000 })).config)
     expect((await rollout('set', 'acme', 'canary', '--reason', 'x', '--despite-advice')).stderr).toContain(
       'a canary of 0 % serves no unit',

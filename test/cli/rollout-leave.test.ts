@@ -36,7 +36,7 @@ it('rollout leave lists each client with its latest write and the side that serv
   expect((await leave()).clients).toMatchObject([{ requests: 1, lastServedBy: 'V3' }])
   expect(await post('v3', 'second', 2)).toBe(200)
   expect(await post('v3', 'first', 3)).toBe(200)
-  // V3 rejects this key, so the name of its client proves nothing.
+  // V3 rejects this key, so the write must not appear in the list of clients.
   expect(await post('v3', 'unknown', 4)).toBe(401)
   const found = await leave()
   expect(found).toMatchObject({

@@ -28,7 +28,7 @@ it('rollout set names the next step and whether that step is possible, when it r
     })
     expect((await rollout(...step)).stderr).toMatch(/markbridge rollout advise --config \S+ acme says/)
   }
-  // A refusal changes nothing, and neither does the search for the next step.
+  // Neither the refusals nor the search for the next step add an entry to the audit trail.
   expect((await rollout('history', 'acme')).stdout.trim().split('\n')).toHaveLength(3)
 })
 

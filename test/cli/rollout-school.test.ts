@@ -22,7 +22,7 @@ describe.each(eachDatabase())('rollout show --school with a journal in %s', (_na
     }
   })
 
-  test('names the side of every school at a stage where one side serves all, and refuses a text that names no school', async (url) => {
+  test('names V2 for every school at the stage shadow, and refuses a text that names no school', async (url) => {
     await serve(url)
     const show = rolloutWith(await rolloutFile(url, { partner: { stage: 'shadow' } }))
     expect((await show('show', 'acme', '--school', 'school-7')).stdout).toContain('V2 serves school-7')

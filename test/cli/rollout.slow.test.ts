@@ -18,7 +18,7 @@ const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) as unknown
 
 const json = ({ stdout }: CliResult): unknown => JSON.parse(stdout)
 
-/** Repeats a command until it is no longer too early for the step. */
+/** Repeats a step until no client may resend a batch that V2 served unrecorded, because `rollout` refuses the step until then. */
 async function later(act: () => Promise<CliResult>): Promise<CliResult> {
   let result: CliResult | undefined
   await expect
@@ -260,7 +260,7 @@ describe('the command rollout', () => {
     ])
   })
 
-  it('keeps share and lists while the partner stays at canary, and takes the share of the file when the partner enters canary again', async () => {
+  it('keeps share and lists while the partner stays at canary, and uses the share in the file when the partner enters canary again', async () => {
     const url = await newSqlite()
     await (await serve(url)).journal.close()
     const canary = { percent: 2, always: ['a'] }
@@ -377,7 +377,7 @@ describe('the command rollout', () => {
     const rollout = rolloutWith(await rolloutFile(url))
     expect((await rollout('set', 'acme', 'shadow', '--reason', 'x')).status).toBe(0)
     expect((await rollout('verify')).status).toBe(0)
-    // The stage file knows entries that the audit trail of the journal does not have.
+    // Writes a stage file that has seen nine entries, which is more than the audit trail of the journal has.
     const trail = { entries: 9, hash: 'a' }
     const view = { partners: new Map(), begins: new Map(), trail, isTrailContinued: true }
     const kept = { ...view, asked: undefined, instance: undefined }

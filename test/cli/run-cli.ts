@@ -37,15 +37,15 @@ export function runCli(
 
 export interface RunningCli {
   readonly pid: number | undefined
-  /** Returns standard error so far, which is the log. */
+  /** Returns the output on standard error so far, which is the log. */
   errors(): string
-  /** Resolves with standard error so far once it matches. */
+  /** Resolves with the output on standard error so far once it matches. */
   untilErrors(pattern: RegExp): Promise<string>
   /** Resolves with the exit status and the whole output. */
   ended(): Promise<CliResult>
-  /** Resolves with standard output so far once it matches. */
+  /** Resolves with the output on standard output so far once it matches. */
   until(pattern: RegExp): Promise<string>
-  /** Resolves with the first line of the log that has these members. */
+  /** Resolves with the first JSON line of the log that has these members. */
   logged(members: Readonly<Record<string, unknown>>): Promise<Readonly<Record<string, unknown>>>
   /** Sends SIGTERM or another signal, and resolves with the exit status. */
   stop(signal?: NodeJS.Signals): Promise<number | null>
@@ -105,7 +105,7 @@ function watch(child: ChildProcessWithoutNullStreams): RunningCli {
   }
 }
 
-/** Returns the complete lines of a log. */
+/** Parses the complete JSON lines of a log. */
 function linesOf(log: string): Record<string, unknown>[] {
   const lines = log.split('\n').slice(0, -1)
   return lines

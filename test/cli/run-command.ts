@@ -4,7 +4,7 @@ import { Readable, Writable } from 'node:stream'
 import { run } from '../../src/cli/program.ts'
 import type { CliResult } from './run-cli.ts'
 
-/** The end of the latest command. Commands run one after the other, because they share standard output. */
+/** Resolves when the latest command has ended. Commands run one after the other, because they share standard output. */
 let last: Promise<unknown> = Promise.resolve()
 
 /**
@@ -65,7 +65,7 @@ function replace(target: object, values: Readonly<Record<string, unknown>>): () 
   }
 }
 
-/** Returns a function that removes the signal handlers added since, as the end of a process would. */
+/** Returns a function that removes the signal handlers added after this call, as the end of a process would. */
 function forgetSignals(): () => void {
   const signals = ['SIGINT', 'SIGTERM'] as const
   const before = signals.map((signal) => process.listeners(signal))

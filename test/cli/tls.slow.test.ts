@@ -58,7 +58,7 @@ async function serve(...options: readonly string[]) {
 describe.skipIf(openssl === undefined)('a certificate on disk', () => {
   it('is used by two workers and the console, and is replaced by SIGHUP', async () => {
     const { cli, urls, write, first } = await serve('--workers', '2')
-    // The workers get connections in turns.
+    // Connects to each address twice to reach both workers, which get connections in turn.
     const shown = (): Promise<unknown[]> => Promise.all([...urls, ...urls].map(shownAt))
     expect(await shown()).toEqual(Array(4).fill(serialOf(first)))
     const second = createSelfSigned(Date.now())

@@ -22,13 +22,13 @@ const readPath = `/V2/Attendance/AttendanceRecords?$top=1&$filter=Learner%20eq%2
 interface Served {
   readonly cli: RunningCli
   readonly url: string
-  /** Replaces the file with a file that has the key of this revision. */
+  /** Replaces the configuration file with a file that has the key of this revision. */
   write(revision: number, more?: object): Promise<void>
   /** Reads with the key of a revision on separate connections, which reach both workers, and returns the statuses. */
   statusesWith(revision: number): Promise<number[]>
 }
 
-/** Starts `serve` with a file whose partner is at its first revision. */
+/** Starts `serve` with a configuration file that has the key of revision 1. */
 async function serve(v3: string, options: readonly string[]): Promise<Served> {
   const folder = await makeFolder()
   const file = join(folder, 'markbridge.yaml')
@@ -54,7 +54,7 @@ async function serve(v3: string, options: readonly string[]): Promise<Served> {
       ],
       ...more,
     }
-    // Editors replace a file in this way. JSON is valid YAML.
+    // Replaces the file by a rename, as editors do. JSON is valid YAML.
     await writeFile(`${file}~`, JSON.stringify(config))
     await rename(`${file}~`, file)
   }
@@ -83,7 +83,7 @@ function reload({ cli }: Served): void {
   process.kill(cli.pid ?? 0, 'SIGHUP')
 }
 
-/** Starts clients that write and read until they are stopped. Resolves with the number of requests and the failed requests. */
+/** Starts clients that write and read. The returned function stops them, and resolves with the number of requests and the failures. */
 function startLoad(
   url: string,
   { batch, headers }: SandboxRegister,
@@ -197,7 +197,7 @@ test('a worker that cannot apply a configuration is replaced by a worker with th
     [401, 401, 401, 401],
     [200, 200, 200, 200],
   ])
-  // A worker that starts later has the same configuration, even if the file has changed since.
+  // A worker that starts later gets the applied configuration, even if the file has changed since.
   await served.write(3, { listen: { port: 1 } })
   const later = await served.cli.logged({ msg: 'worker started', worker: 3 })
   process.kill(Number(later['pid']), 'SIGKILL')
@@ -215,7 +215,7 @@ test('serve --watch reloads without a signal when the configuration or a secret 
   const match = { subscriptionKeySha256: sha256(keyOf(2)) }
   await served.write(2, { partners: [{ id: 'a', match, v3: { subscriptionKey: { file: secret } } }] })
   await served.cli.logged({ msg: 'config reloaded', revision: 2 })
-  // V3 refuses this key, which comes from the configuration.
+  // V3 rejects the key `wrong`, which is the adapter's own credential, so the adapter answers 502.
   expect(await served.statusesWith(2)).toEqual([502, 502, 502, 502])
   await writeFile(secret, 'other\n')
   expect(await served.cli.logged({ msg: 'config reloaded', revision: 3 })).toMatchObject({ changed: ['a'] })

@@ -15,11 +15,10 @@ import { runCli, type RunningCli, startCli } from '../run-cli.ts'
 type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 const COUNT = 20
-/** The timeout in milliseconds, which is long because the machine may be busy. */
 const patient = { timeout: 60_000 }
 const allCreated = Array.from({ length: COUNT }, () => ({ status: 201, codes: 'record' }))
 
-/** Starts `serve --workers 2` in front of a service. With a key in the journal, any worker can finish the batches of another. */
+/** Starts `serve --workers 2` in front of V3. With a key for the journal, each worker can finish the batches of the other worker. */
 async function startTwo({ url: v3 }: Sandbox): Promise<{ cli: RunningCli; url: string }> {
   const folder = await makeFolder()
   const file = join(folder, 'markbridge.yaml')
@@ -43,7 +42,7 @@ async function startTwo({ url: v3 }: Sandbox): Promise<{ cli: RunningCli; url: s
   return { cli, url }
 }
 
-/** Opens a connection, and finds its worker by the log line of its first request, which is refused. */
+/** Opens a connection, and finds its worker by the log line of the first request, which the worker refuses. */
 async function connect(cli: RunningCli, url: string, path: string, code: string) {
   const client = new Client(url)
   onTestFinished(() => client.destroy())
@@ -53,7 +52,7 @@ async function connect(cli: RunningCli, url: string, path: string, code: string)
   return { client, worker }
 }
 
-/** Opens a connection to each worker. The workers get connections in turns. */
+/** Opens a connection to each worker. The workers get connections in turn. */
 async function connectBoth(cli: RunningCli, url: string) {
   const one = await connect(cli, url, batchPath, 'ADP_METHOD_NOT_ALLOWED')
   const other = await connect(cli, url, '/elsewhere', 'ADP_SUBSCRIPTION_KEY')
@@ -72,7 +71,7 @@ function disturb(sandbox: Sandbox, fault: object): Promise<unknown> {
   return sandbox.request('PUT', '/_sandbox/faults', { headers: jsonBody, body })
 }
 
-/** Checks that the workers end after the end of the process that started them, even if this process is killed. */
+/** Kills the process that started the workers, and checks that the workers end too. */
 async function expectNoneOutlives(cli: RunningCli): Promise<void> {
   const pids = [1, 2].map(async (worker) =>
     Number((await cli.logged({ msg: 'worker started', worker }))['pid']),
@@ -118,7 +117,7 @@ test('a killed worker is replaced, and the other worker finishes the records of 
   const { cli, url } = await startTwo(sandbox)
   const [one, other] = await connectBoth(cli, url)
   const register = await sandboxRegister(sandbox, COUNT)
-  // Half of the batch is written, and the other half never gets a response.
+  // V3 applies the first half of the batch, and never responds to the other half.
   await disturb(sandbox, { kind: 'stall', skip: COUNT / 2 })
   const broken = post(one.client, register).catch(() => 'broken')
   await expect.poll(async () => (await register.written()).length, patient).toBe(COUNT / 2)
@@ -134,7 +133,7 @@ test('a killed worker is replaced, and the other worker finishes the records of 
   await cli.logged({ msg: 'started', worker: 3 })
 })
 
-test('either worker finishes its batch before serve --workers ends on SIGTERM', async () => {
+test('a worker finishes its batch before serve --workers ends on SIGTERM', async () => {
   const sandbox = await startSandbox()
   const { cli, url } = await startTwo(sandbox)
   const [{ client }] = await connectBoth(cli, url)
@@ -148,7 +147,7 @@ test('either worker finishes its batch before serve --workers ends on SIGTERM', 
   for (const worker of [1, 2]) await cli.logged({ msg: 'stopped', worker })
 })
 
-test('serve --workers reports a missing key or a port in use a single time, and leaves no worker process behind', async () => {
+test('serve --workers reports a missing key and a port in use once each, and leaves no worker process behind', async () => {
   const { port, url } = await startSandbox()
   const journal = `sqlite:${join(await makeFolder(), 'journal.db')}`
   const { status, stderr } = await runCli(

@@ -13,7 +13,7 @@ function configOf(id: string): Config {
 
 const refusal = new AdapterError('ADP_CONFIGURATION', 'no', { details: [{ code: 'reload', message: 'why' }] })
 
-/** Logs the calls to workers in order, such as `2 reload b` for a configuration with the partner b. */
+/** Creates the configuration of workers. `log` lists the calls to workers, such as `2 reload b` for a file with the partner b. */
 function start() {
   const log: string[] = []
   const config = createWorkersConfig(configOf('a'), 5)
