@@ -32,7 +32,7 @@ interface AdoptOptions {
 export interface JournalCondition {
   readonly place: string
   readonly damage: string | undefined
-  /** False if the content of the journal cannot be used. Adopting such a journal creates a new journal in its place. */
+  /** False if the content of the journal cannot be used. Adopting an unusable SQLite journal creates a new journal in its place. */
   readonly usable: boolean
   readonly batches: number
   readonly openRecords: number

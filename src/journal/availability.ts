@@ -8,7 +8,7 @@ export type Access = 'commit' | 'query'
 
 export interface Availability {
   isAvailable(): boolean
-  /** Returns true from the time that damage was found until the store accepts writes again. Another failure in between does not change the result. */
+  /** Returns true from the discovery of damage until the store counts as recovered, whatever else fails in between. */
   isDamaged(): boolean
   /** Returns true while the last commit failed. Only another commit shows that the store accepts writes again. */
   needsCommit(): boolean
@@ -18,7 +18,7 @@ export interface Availability {
   readonly ask: <Result>(question: () => Promise<Result>) => Promise<Result>
 }
 
-/** A failure within this time plus the last calm period after a recovery counts as a relapse. */
+/** A failure counts as a relapse if it follows a recovery within this time plus the last calm period. */
 const RELAPSE_MS = 60_000
 /** How long the store must work after its first relapse before it counts as recovered. Each further relapse doubles the time, up to the maximum. */
 const FIRST_CALM_MS = 2_000
@@ -59,7 +59,7 @@ export function createAvailability(
     else cancel = clock.after(calmMs, recover)
   }
   const failed = (storeError: StoreError, by: Access): void => {
-    // In these cases the store itself works: another transaction was in the way, or the data cannot be stored.
+    // Ignores the failure if another transaction was in the way or the data cannot be stored, because the store itself then works.
     if (storeError.contended === true || storeError.kind === 'refused') return
     failing.add(by)
     cancel?.()

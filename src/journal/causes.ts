@@ -91,6 +91,5 @@ export function describeCause(state: RecordState, reason: string | undefined): C
   return { cause, remedy }
 }
 
-/** Formats a cause with its remedy as sentences. */
 export const formatCause = ({ cause, remedy }: Cause): string =>
   `${cause.charAt(0).toUpperCase()}${cause.slice(1)}. ${remedy}`

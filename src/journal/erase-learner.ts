@@ -108,7 +108,7 @@ async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
 /** Erases the hashes of keys in settled batches without a request, because the salt allows a test of each hash against learners and events. */
 async function dropKeys({ db, exclusively }: Store): Promise<void> {
   for (let last = -1; ;) {
-    // A batch that V2 served has a payload row that contains no request.
+    // Also selects batches that V2 served: their payload rows contain no request.
     const { rows } = await sql<{ id: number }>`select id from journal_batches
       where id > ${last} and active = 0 and (on_v2 = 1 or id not in (select batch from journal_payloads))
       order by id limit ${STEP}`.execute(db)

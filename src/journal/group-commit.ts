@@ -71,7 +71,10 @@ interface GroupCommitOptions {
 }
 
 export interface GroupCommit {
-  /** Resolves once the operation is durable. Throws `ADP_JOURNAL_UNAVAILABLE` if it never will be, or `ADP_OUTCOME_UNKNOWN` if it may be. */
+  /**
+   * Resolves once the operation is durable. Throws `ADP_JOURNAL_UNAVAILABLE` if the operation was not stored, or `ADP_OUTCOME_UNKNOWN` if
+   * it may be stored.
+   */
   submit<Kind extends Operation['kind']>(
     operation: OperationOf<Kind>,
     timeoutMs: number,
@@ -194,7 +197,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   }
   const expire = (entry: Entry): void => {
     entry.abandoned = true
-    // Stops only a begin. The caller of a settle reports an unknown outcome to its client in either case.
+    // Only a begin is stopped. The caller of a settle reports an unknown outcome to its client whether the settle is stopped or not.
     const isStopped =
       entry.operation.kind === 'begin' && entry.gate !== undefined && !entry.doubtful && closeGate(entry.gate)
     const isKnown = entry.state === 'waiting' || isStopped

@@ -19,12 +19,15 @@ import { crc32 } from 'node:zlib'
 import { AdapterError, describeFileError } from '../errors.ts'
 import { damagedJournal } from './store-error.ts'
 
-/** Numbers of commits by slot (`slotOf`). In one count for all instances, new commits of others would hide the lost commits of one instance. */
+/**
+ * Numbers of commits by slot (`slotOf`). With one count for all instances, new commits of other instances would hide the lost commits of
+ * one instance.
+ */
 export type CommitCounts = ReadonlyMap<number, number>
 
 /** The state that a journal has reached: its identity, and the number of its commits in each slot. */
 export interface HighWaterMark {
-  /** A random number, chosen when the journal was created. */
+  /** A random number that distinguishes the journal from other journals. */
   readonly identity: string
   readonly commits: CommitCounts
 }
@@ -46,7 +49,9 @@ export const totalOf = (counts: CommitCounts): number =>
 export const missingOf = (found: CommitCounts, known: CommitCounts): number =>
   [...known].reduce((missing, [slot, count]) => missing + Math.max(0, count - (found.get(slot) ?? 0)), 0)
 
-/** Returns the marker of a commit: the number of the instance, its process, and the name of the commit in that process. */
+/**
+ * Returns the marker of a commit: the number of the instance, its process, and the number of the commit in that process (empty for SQLite).
+ */
 export const markerOf = (instance: number, process: string, commit: number | string): string =>
   `${instance}/${process}/${commit}`
 
@@ -62,9 +67,9 @@ export interface HighWater {
   /** Returns the slot of the last commit of this process, or `undefined` if the process has not committed yet. */
   lastSlot(): number | undefined
   /**
-   * Checks that the database is the journal that was opened, and that it contains all commits of the instance. `before` must contain the
-   * commits that this process made under its earlier instance number. No other process may have used that number; a database that forgot an
-   * instance assigns the number again. Throws `ADP_JOURNAL_DAMAGED` if the check fails.
+   * Checks that the database is the journal that was opened, and that it contains all commits of the instance. If this process had an
+   * earlier instance number, `before` must contain the commits under that number. Another process that used the number is damage too,
+   * because only a database that forgot an instance assigns its number again. Throws `ADP_JOURNAL_DAMAGED` if the check fails.
    */
   check(found: FoundCommits, instance: number): void
   /** Records that the transaction that read `commits` is durable. */
@@ -109,7 +114,7 @@ export function createHighWater(
       try {
         file?.write({ identity: start.identity, commits: known })
       } catch {
-        // The mark then lags behind the journal, as after a power cut. The next commit writes the mark again.
+        // Ignores the failure. The mark lags behind the journal, as after a power cut, until the next commit writes it again.
       }
     },
     close: () => file?.close(),

@@ -68,7 +68,10 @@ interface LetterFilter {
   readonly limit: number
 }
 
-/** Shows a journal, even while an adapter uses it. Only `erase` needs keys. All methods throw the errors of `Availability.ask`. */
+/**
+ * Shows and maintains a journal, even while an adapter uses it. Only `erase` needs keys. All methods throw the errors of
+ * `Availability.ask`.
+ */
 export interface JournalInspector {
   /** Returns batches, newest first. */
   batches(filter: BatchFilter): Promise<readonly BatchSummary[]>
@@ -80,7 +83,10 @@ export interface JournalInspector {
   checkIntegrity(): Promise<string | undefined>
   /** Makes waiting records due now. A running server sends these records within seconds. Returns the records that are now due. */
   makeDue(nowMs: number, batch?: number, positions?: readonly number[]): Promise<readonly DueRecords[]>
-  /** Removes dead letters of a batch from the list, or all dead letters of the batch if `positions` is absent. Returns how many were removed. */
+  /**
+   * Removes the dead letters at `positions` of a batch from the list, or all its dead letters if `positions` is absent. Returns how many
+   * were removed.
+   */
   dismiss(batch: number, positions?: readonly number[]): Promise<number>
   purge(retention: Retention, nowMs: number): Promise<Purged>
   /** Erases requests and replies of settled batches that name a learner. Throws `ADP_CONFIGURATION` without the keys of the journal. */
@@ -114,7 +120,9 @@ export function openInspector(url: string, highWaterFile?: string): Promise<Jour
   })
 }
 
-/** Returns a condition of a filter as SQL, which is always true if `value` is absent. `column` must not come from outside input. */
+/**
+ * Returns SQL that compares a column with a value, or that is always true if `value` is absent. `column` must not come from outside input.
+ */
 const isOf = (column: string, value: number | string | undefined, comparison = '='): RawBuilder<unknown> =>
   value === undefined ? sql`1 = 1` : sql`${sql.raw(`${column} ${comparison}`)} ${value}`
 
@@ -181,7 +189,10 @@ const listRecords = (
 ): Promise<readonly RecordSummary[]> =>
   readRecordSummaries(db, listed, sql`where ${condition} order by r.batch, r.position limit ${limit}`)
 
-/** Returns the summaries of records `r` with their batches `b`, both from `from`. `more` adds columns, as SQL that begins with a comma. */
+/**
+ * Returns summaries of records. `from` is SQL that joins the records as `r` with their batches as `b`, and `rest` is the SQL after it.
+ * `more` adds columns, as SQL that begins with a comma.
+ */
 export async function readRecordSummaries<More extends object = object>(
   db: Kysely<JournalTables>,
   from: RawBuilder<unknown>,

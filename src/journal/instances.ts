@@ -41,7 +41,10 @@ export async function saveUncleanEnd(db: Kysely<JournalTables>, store: Now, how:
   await writeMeta(db, endOf(how), String(rows[0]?.now ?? 0))
 }
 
-/** Returns when a dead instance was last found (milliseconds since the epoch), if ever. Until then it may have served without the journal. */
+/**
+ * Returns the last time at which a dead instance was found, in milliseconds since the epoch, or `undefined` if none was found. Until that
+ * time the instance may have served without the journal.
+ */
 export async function readUncleanEnd(
   db: Kysely<JournalTables>,
   how: UncleanEnd,
@@ -67,7 +70,10 @@ export async function dropReturned(
     and host = ${host} and boot = ${boot} and pid = ${pid} and started = ${started}`.execute(db)
 }
 
-/** Removes lost instances whose process has died. Saves now as their end, because they may have served without the journal until now. */
+/**
+ * Removes lost instances whose process has died. Saves the current time as their end, because they may have served without the journal
+ * until now.
+ */
 export async function dropGone(
   db: Kysely<JournalTables>,
   database: Now,

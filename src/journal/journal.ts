@@ -17,19 +17,21 @@ export interface NewBatch {
    */
   readonly side?: 'v2' | undefined
   /**
-   * For a batch that V2 serves: only earlier copies with a batch number above `resendOf` may answer this batch, if they were begun for V2.
-   * With 0 every earlier copy may answer. With `undefined` no copy for V2 answers, so V2 receives the batch as often as the client sends
-   * it.
+   * For a batch that V2 serves: the stored reply to an earlier copy that V2 served answers this batch only if the number of the copy is
+   * above `resendOf`. With 0 the reply to any earlier copy may answer this batch. With `undefined` no copy that V2 served answers this
+   * batch, so V2 receives it as often as the client sends it.
    */
   readonly resendOf?: number | undefined
   /**
-   * The number of the V2 batch that this batch replaces, position by position. The journal then no longer recognises the replaced batch or
-   * older copies of the replaced batch.
+   * The number of a V2 batch with the same records, which this batch replaces. The journal then no longer recognises the replaced batch or
+   * its older copies.
    */
   readonly replacesBatch?: number | undefined
   /** The client that owns the batch, in a form that the caller chooses. Batches of different owners are never copies of each other. */
   readonly owner: string
-  /** SHA-256 of the owner and the ids in the envelope, or `undefined` without ids. The journal then never recognises a resend. */
+  /**
+   * SHA-256 of the owner and the ids in the envelope. `undefined` if the batch has no ids, so that the journal cannot recognise a resend.
+   */
   readonly ids: Uint8Array | undefined
   /** SHA-256 of everything that affects the posted records or the reply. */
   readonly content: Uint8Array
@@ -37,10 +39,12 @@ export interface NewBatch {
   readonly receivedMs: number
   /** The stored request, from which the batch can be finished without its client. The journal encrypts the request if the journal has a key. */
   readonly payload: Uint8Array
-  /** The client's credentials. Stored only in a journal with a key, always encrypted, and deleted when no record of the batch is open. */
+  /**
+   * The client's credentials. Stored only in a journal with a key, always encrypted, and deleted when no record of the batch is active.
+   */
   readonly credentials: string | undefined
   /**
-   * True if neither V3 nor V2 has accepted the credentials yet. Such a batch retires other batches (see `answered`) only once one of its
+   * True if neither V3 nor V2 has accepted the credentials yet. The batch then retires other batches (see `answered`) only once one of its
    * records is confirmed. Default false.
    */
   readonly newcomer?: boolean
@@ -73,7 +77,9 @@ export interface Settled extends Verdict {
   readonly state: SettledState
   /** `undefined` for a final outcome, `resend` to wait for the client's resend, or the time of the next attempt in milliseconds since the epoch. */
   readonly retry?: 'resend' | number | undefined
-  /** True for an `unknown` record that is never posted again. Without this flag, newer records with the same key would wait for the record. */
+  /**
+   * True for an `unknown` record that is never posted again, because a newer record of the same key was confirmed or may have been applied.
+   */
   readonly superseded?: boolean | undefined
   /** The mark that the service returned for a confirmed record. The journal stores the id of the mark as a salted hash. */
   readonly mark?: ConfirmedMark | undefined
@@ -141,7 +147,7 @@ export interface StoredRecord {
   readonly attempts: number
 }
 
-/** Two records of the same key. V3 serves the older record, which is open, or is unknown and will be read back. */
+/** A record and an older record of the same key, which V3 serves. The older record is open, or is unknown and will be read back. */
 export interface OlderUnsettled {
   readonly own: RecordRef
   readonly older: RecordRef
@@ -153,7 +159,10 @@ export interface KnownMarks {
   readonly confirmedAt: (externalId: string) => readonly number[]
   /** Older records with an unknown outcome that are newer than the last confirmed record. One of these records may be the current mark. */
   readonly lost: readonly RecordRef[]
-  /** Unknown records that are older than the last confirmed record. Such records are current only if the service keeps several marks. */
+  /**
+   * Unknown records that are older than the last confirmed record. Their marks are current only if the service keeps several marks for one
+   * key.
+   */
   readonly lostBefore: readonly RecordRef[]
   /** `confirmed` if a newer record was confirmed. `open` if newer records exist that may be applied, because they are open, parked or unknown. */
   readonly newer: 'none' | 'open' | 'confirmed'
@@ -209,15 +218,17 @@ export interface Journal {
   begin(batch: NewBatch): Promise<BeginResult>
   /**
    * Records that the reply to a batch was written out completely. If a batch with the same owner and ids but other bytes arrives later, the
-   * answered batch is retired: the journal then treats its bytes as a new batch. If the later batch is from a newcomer, the answered batch
-   * is retired only once the newcomer's credentials are accepted. The answer is stored with the next `begin` or shortly after. If the
-   * process ends earlier, the batch counts as unanswered, and the journal still recognises the batch.
+   * journal retires the answered batch: a further copy of the answered batch is then a new batch. If the later batch is from a newcomer,
+   * the answered batch is retired only once the newcomer's credentials are accepted.
+   *
+   * The fact is stored with the next `begin` or shortly after this call. If the process ends earlier, the batch counts as unanswered, and
+   * the journal still recognises it.
    */
   answered(batch: number): void
   /**
    * Stores outcomes durably and retries while the journal is unavailable. Throws `ADP_JOURNAL_UNAVAILABLE` after the last attempt. Throws
    * `ADP_JOURNAL_LOST` if another instance has taken over the batch, or if this instance holds the batch again but under another lease than
-   * `lease`. The caller must then not report the outcome, because another run finishes the batch.
+   * `lease`. The caller must then not report the outcome, because the batch is finished under the newer lease.
    */
   settle(batch: number, outcomes: readonly Settled[], lease?: number): Promise<void>
   /** Ends a batch with rejected credentials: counts its `open` open records as refused, and deletes the batch. Throws the errors of `settle`. */
@@ -225,7 +236,7 @@ export interface Journal {
   /**
    * Reopens records of a batch, and makes this instance the owner of the batch. Skips records that are final, are already open, or have a
    * newer record of the same key that is open or may have been applied. `credentials` replace the stored credentials. The caller must send
-   * the reopened records of one key in order. Each reopened record waits for an older record of its batch that was already open.
+   * the reopened records of one key in order. The predecessors of a reopened record may include an open record of its own batch.
    */
   reopen(
     batch: number,
@@ -249,24 +260,27 @@ export interface Journal {
   stillOpen(records: readonly RecordRef[]): Promise<readonly RecordRef[]>
   /** Returns the open records of these batches that block an open record of the same key in a newer batch. */
   blocking(batches: readonly number[]): Promise<readonly RecordRef[]>
-  /** Takes over the batches with open records whose instance is dead, oldest first. The caller loads and finishes each. */
+  /** Takes over the batches with open records whose instance is dead, oldest first. The caller loads and finishes each batch. */
   takeOver(): Promise<readonly TakenOver[]>
   /**
-   * Finds batches of this instance that have open records but no run in this process, oldest first. `isAttended` returns true for a batch
-   * that has a run. A batch is returned by the second call at the earliest, and never while the result of a call that may have opened its
-   * records is still missing.
+   * Finds batches of this instance that have open records although this process does not work on them, oldest first. `isAttended` returns
+   * true for a batch that this process works on. A batch is returned by the second call at the earliest, and only once every journal call
+   * that may have opened its records has ended.
    */
   findAbandoned(isAttended: (batch: number) => boolean): Promise<readonly TakenOver[]>
   /** Asks the instance that owns a batch to hand the batch over to this instance, which has the client's credentials and can finish the batch. */
   askFor(batch: number): Promise<void>
   /** Hands over the `batches` that other live instances have asked for. Returns the batches that were handed over. */
   handOver(batches: readonly number[]): Promise<readonly number[]>
-  /** Returns due records, oldest first; `reopen` opens them. Includes records due so far ahead that a clock must have been set back. */
+  /**
+   * Returns due records, the longest overdue first, which the caller opens with `reopen`. Includes records due so far ahead that a clock
+   * must have been set back.
+   */
   due(nowMs: number, limit: number): Promise<readonly DueRecords[]>
   balances(): Promise<readonly Balance[]>
   /** Returns the number of open or due records that V3 serves, by partner. Partners without such a record are absent. */
   unsettled(): Promise<ReadonlyMap<string, number>>
-  /** Returns the number of dead letters by partner. Partners without one are absent. */
+  /** Returns the number of dead letters by partner. Partners without dead letters are absent. */
   deadLetters(): Promise<ReadonlyMap<string, number>>
   /** Returns the note that all instances share under a name, or `undefined` if no note has the name. A note never contains a value of a mark. */
   readNote(name: string): Promise<string | undefined>
@@ -279,9 +293,9 @@ export interface Journal {
   lease(): number | undefined
   /** Renews the lease and returns its number, or `undefined` on timeout. The number is new if this instance was declared dead. Never rejects. */
   renewLease(): Promise<number | undefined>
-  /** Returns false while the last attempt to reach the store has failed. */
+  /** Returns false from a failure of the store until the store counts as recovered. */
   isAvailable(): boolean
-  /** Returns true from the time that damage was found until the store accepts writes again. */
+  /** Returns true from the discovery of damage until the store counts as recovered. */
   isDamaged(): boolean
   /** Ends the lease and closes the store. Other instances, or the next start, finish the open records. */
   close(): Promise<void>

@@ -45,7 +45,10 @@ export async function checkKeys(
   await sql`insert into journal_keys (id, proof) values (${first.id}, ${proofOf(first, salt)})`.execute(db)
 }
 
-/** Returns the error for a row whose key is not in the configuration. If the journal never had the key, the row was changed. */
+/**
+ * Returns the error for a row whose key is not in the configuration: `ADP_JOURNAL_DAMAGED` if the journal never had the key, because the
+ * row must then have been changed.
+ */
 export async function lackingKey(db: Kysely<JournalTables>, id: string, what: string): Promise<AdapterError> {
   const isKnown = (await readKnown(db)).some((known) => known.id === id)
   return isKnown ? missingKey(id) : damagedRow(`${what} names a key that the journal has never had`)
@@ -92,7 +95,8 @@ export async function findKeyDamage(
   }
   const isKnown = known.some(({ id }) => id === sealer)
   const [first] = keys
-  // The secret cannot be checked without the configured key that sealed it. A known key that is not configured is no damage.
+  // The secret is lost if the configured key cannot open it, or if the journal never had the key that sealed it. A key that the journal
+  // knows but the configuration lacks is no damage.
   const isLost =
     first !== undefined && sealed !== undefined && secret === undefined && (by !== undefined || !isKnown)
   const damage = [
@@ -125,7 +129,7 @@ async function canDecrypt(db: Kysely<JournalTables>, key: JournalKey): Promise<b
 
 /**
  * Throws `ADP_CONFIGURATION` if stored requests are unencrypted. Called if `journal_keys` has no row although keys are configured. If a
- * failover has only lost the rows, the stored requests are encrypted.
+ * failover lost only these rows, the stored requests are encrypted, and nothing is thrown.
  */
 async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   const { rows } = await sql`select 1 from journal_payloads where key_id is null limit 1`.execute(db)

@@ -16,14 +16,16 @@ interface Question extends RecordRef {
 const LOOK_BACK_MS = 30 * 3_600_000
 /** Maximum number of keys in one statement, because databases limit the number of parameters. */
 const KEYS_PER_STATEMENT = 500
-/** Maximum number of batches that one statement searches. For registers of thirty records, SQLite needs ten milliseconds. */
+/** Maximum number of batches that one statement searches. With thirty records in each batch, SQLite needs ten milliseconds for them. */
 const BATCHES_PER_STATEMENT = 1_000
 const { confirmed, unknown } = stateCodes
 const states = (['open', 'confirmed', 'unknown', 'parked'] as const).map((state) =>
   sql.lit(stateCodes[state]),
 )
 
-/** Creates `Journal.knownMarks`. Each read scans the rows of the last day, so questions that wait at the same time share the next read. */
+/**
+ * Creates `Journal.knownMarks`. Each read scans the rows of the last 30 hours, so questions that wait at the same time share the next read.
+ */
 export function createKnownMarks(
   db: Kysely<JournalTables>,
   hashKeys: HashKeys,
@@ -190,7 +192,7 @@ function askHistory(
   }
 }
 
-/** Returns the first index that meets a condition. If an item meets the condition, all later items must meet it too. */
+/** Returns the index of the first item that meets a condition. If an item meets the condition, all later items must meet it too. */
 function firstIndex<Item>(items: readonly Item[], condition: (item: Item) => boolean): number {
   let [from, to] = [0, items.length]
   while (from < to) {

@@ -42,7 +42,7 @@ function createLateJournal(
   const tryToOpen = async (): Promise<void> => {
     try {
       const opened = await open()
-      // The journal was closed while it was being opened.
+      // Closes the store again, because `close` was called while the journal was being opened.
       if (isClosed) {
         await opened.close()
         return
@@ -68,7 +68,7 @@ function createLateJournal(
       )
     return journal
   }
-  /** Calls the journal. A call before the journal is open rejects, like any later failure. */
+  /** Calls the journal. Rejects, and does not throw, if the journal is not open yet. */
   const ask = async <Result>(call: (opened: Journal) => Promise<Result>): Promise<Result> => call(get())
   return {
     durable: true,

@@ -14,15 +14,16 @@ interface LeaseOptions {
   readonly identity: ProcessIdentity
   /** Called after each renewal, with the error of the renewal, or with `undefined` if the renewal succeeded. */
   readonly onRenewal: (error: unknown) => void
-  /** Called when other instances declared this instance dead and it continues under a new number. */
+  /** Called when other instances declared this instance dead, and this instance continues under a new number. */
   readonly onLost: () => void
 }
 
 interface Lease {
   instance(): number
   /**
-   * Returns true while no other instance can have taken over. The last renewal was then sent less than the lease minus its margin ago by
-   * the monotonic clock, and the wall clock agrees. Reads only two clocks, so that `holds` can be called before each POST.
+   * Returns true while no other instance can have taken over. This is certain for the length of the lease, less `MARGIN`, after the last
+   * renewal was sent, as long as the monotonic clock and the wall clock agree. Reads only two clocks, so that `holds` can be called before
+   * each POST.
    */
   holds(): boolean
   /**
@@ -31,7 +32,9 @@ interface Lease {
    * ends.
    */
   aloneSinceMs(): number | undefined
-  /** Renews the lease. The number is new if other instances declared this instance dead. Resolves once the lease is certain. */
+  /**
+   * Renews the lease. The number is new if other instances declared this instance dead. Resolves once the database has stored the renewal.
+   */
   renew(): Promise<void>
   end(): Promise<void>
 }
@@ -44,12 +47,15 @@ const MARGIN = 0.2
  */
 const MAX_DRIFT = 0.05
 /**
- * The delay before a retry of a failed renewal, as a fraction of the usual interval. The delay is short, because nothing is sent without a
- * lease.
+ * The delay before a retry of a failed renewal, as a fraction of the usual interval. The delay is short because the instance sends nothing
+ * without a lease.
  */
 const RETRY_SHARE = 0.15
 
-/** Registers this instance, and renews its lease after each third of the lease. Rejects with the driver's errors if registration fails. */
+/**
+ * Registers this instance, and renews its lease each time a third of the lease has passed. Rejects with the driver's errors if registration
+ * fails.
+ */
 export async function takeLease(options: LeaseOptions): Promise<Lease> {
   const { store, clock, leaseMs, identity, onRenewal, onLost } = options
   const { db } = store
@@ -100,7 +106,8 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
       db,
     )
     if (renewed[0] !== undefined) {
-      // While the lease did not hold, another instance may have started and stopped, so the time alone begins anew.
+      // If the lease did not hold, another instance may have started and stopped meanwhile, so the time without other instances begins
+      // anew.
       foundAloneMs = renewed[0].other === null ? (aloneSinceMs() ?? clock.nowMs()) : undefined
       sent = before
       return
@@ -108,7 +115,8 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
     sent = undefined
     const { rows: others } =
       await sql`select 1 from journal_instances where id = ${instance} and ${sql.raw(processColumns)} <> ${own}`.execute(db) // prettier-ignore
-    // Each number is assigned once, so the database is an older copy, and other instances may have raised its commit counts since.
+    // If another process has the number of this instance, the database is an older copy, because a journal assigns each number once. The
+    // commit counts may not show the damage, because other instances may have raised them since.
     if (others.length > 0) {
       damage = damagedJournal(
         'it was replaced by an older copy while it was in use, and another process has the instance number of this process',

@@ -65,7 +65,7 @@ export const stateColumns = ofEachState((state) =>
   state.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
 )
 
-/** Returns counts, which are indexed by the codes of the states, as values of the columns of `stateColumns`. */
+/** Converts an array of counts, indexed by state code, to an object with the columns of `stateColumns`. */
 export const toStateColumns = (counts: readonly number[]): Readonly<Record<string, number>> =>
   Object.fromEntries(recordStates.map((state, code) => [stateColumns[state], counts[code] ?? 0]))
 
@@ -76,7 +76,7 @@ export const selectStates = (alias = ''): string =>
 /** The states in which an active record may be applied, and therefore prevents the reopening of older records of the same key. */
 export const standingStates = ['open', 'unknown'] as const satisfies readonly RecordState[]
 
-/** Maps the code of a state that a newer record of the same key can end to the code of the state that follows. */
+/** Maps the code of each state that a newer record of the same key can supersede to the code of the state that follows. */
 export const supersededCodes: ReadonlyMap<number, number> = new Map(
   transitions.flatMap((one) => (one.on === 'supersede' ? [[stateCodes[one.from], stateCodes[one.to]]] : [])),
 )

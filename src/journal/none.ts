@@ -32,7 +32,10 @@ interface OpenBatch {
   open: number
 }
 
-/** The marks of this many keys are always remembered, and of at most twice as many. The least recently confirmed keys are evicted first. */
+/**
+ * The journal remembers the marks of at least this many keys and of at most twice as many. The least recently confirmed keys are evicted
+ * first.
+ */
 const REMEMBERED_KEYS = 2_500
 const REMEMBERED_MARKS = 3
 
@@ -156,7 +159,7 @@ export function createNoJournal(): Journal {
           known
             .filter((one) => one.mark.externalId === externalId && !isNewer(one))
             .map(({ mark }) => mark.recordedMs),
-        // The journal forgets a posted record once the record is settled.
+        // These lists are always empty, because this journal forgets a record once the record is settled.
         ...{ lost: [], lostBefore: [] },
         newer: known.some(isNewer) ? 'confirmed' : newer,
       } satisfies KnownMarks)

@@ -20,7 +20,7 @@ export interface SharedRateLimit {
   reserve(name: string, limit: RateLimit, calls: number): Promise<readonly number[]>
   /** Pauses the slots of a name: no slot is reserved within the next `ms` milliseconds. Never shortens a longer pause. */
   pauseFor(name: string, ms: number): Promise<void>
-  /** Returns the milliseconds since the last pause ended. Negative during a pause, Infinity if the last hour had no pause. */
+  /** Returns the milliseconds since the last pause ended. Negative during a pause, or Infinity if the journal stores no pause. */
   sincePauseMs(name: string): Promise<number>
 }
 

@@ -4,7 +4,6 @@ import type { JournalTables } from './schema.ts'
 
 /** A client of a partner that sent writes, as far back as the journal stores batches. */
 export interface V2Client {
-  /** The owner of the batches (decision 007). */
   readonly owner: string
   readonly requests: number
   readonly firstMs: number

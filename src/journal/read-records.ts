@@ -137,7 +137,10 @@ export async function readOlderUnsettled(
 export const isDue = (alias = ''): RawBuilder<boolean> =>
   sql.raw(`${alias}active = 1 and ${alias}state <> ${stateCodes.open} and ${alias}retry >= 0`)
 
-/** The longest time that a record is deferred. A record with a later due time was deferred by a clock that was since set back. */
+/**
+ * A limit above the longest pause before a retry (10 minutes). A record that is due later than this was deferred by a clock that was since
+ * set back.
+ */
 const LONGEST_WAIT_MS = 660_000
 
 export async function readDue(
@@ -146,7 +149,7 @@ export async function readDue(
   limit: number,
 ): Promise<readonly DueRecords[]> {
   const now = Math.floor(nowMs)
-  // Each query reads the index of due times only up to the limit, however many records wait.
+  // Applies the limit to each query, so that each reads the index of due times only that far, however many records wait.
   const first = (times: RawBuilder<unknown>): RawBuilder<unknown> =>
     sql`select * from (select batch, position from journal_records where ${isDue()} and ${times} order by retry limit ${limit}) t`
   const { rows } =
@@ -188,8 +191,8 @@ export async function readUnsettled(db: Kysely<JournalTables>): Promise<Readonly
 }
 
 /**
- * Returns SQL for a table of those partners that have no open or due record. The totals decide for most partners. For the other partners,
- * one search reads all due records, because a search for a single partner without due records would read them all as well.
+ * Returns SQL for a table of the partners without an open or due record. The totals decide for most partners. One search of all due records
+ * decides for the others, because even a search for a single partner could read all due records.
  */
 export const settledAmong = (partners: readonly string[]): RawBuilder<unknown> => {
   const asked = sql.join(partners.map((partner) => sql`(cast(${partner} as text))`))

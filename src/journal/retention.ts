@@ -24,7 +24,9 @@ export interface Purged {
 /** Maximum number of batches that one transaction changes, so that other operations wait no longer than for an ordinary group. */
 export const STEP = 50
 const SEARCHED_AT_ONCE = 2_000
-/** How long a batch is kept whose records were all refused or not applied, if the credentials of its client were never accepted. */
+/**
+ * How long the journal keeps a batch of a client whose credentials were never accepted, if all its records were refused or not applied.
+ */
 const UNACCEPTED_MS = 3_600_000
 /** How long an unused row of rate slots is kept. This time is longer than any difference between the clocks of the machines. */
 const IDLE_SLOTS_MS = 3_600_000
@@ -87,7 +89,7 @@ export async function overwriting<Result>(
 type Change = (db: Kysely<JournalTables>, ids: RawBuilder<unknown>) => Promise<void>
 
 interface Found {
-  /** A condition on the age of a batch. Later batches are younger, so the search ends at the last batch that meets the condition. */
+  /** A condition on the age of a batch. The search ends at the last batch that meets the condition, because later batches are younger. */
   readonly older: RawBuilder<unknown>
   readonly first: RawBuilder<unknown>
   readonly condition: RawBuilder<unknown>
@@ -184,7 +186,7 @@ export async function readAge(db: Kysely<JournalTables>): Promise<number> {
 export const forgottenAgeOf = (ageMs: number, replayForMs: number): number =>
   Math.floor(ageMs - replayForMs - ageingStepMs(replayForMs))
 
-/** Continues the age of a journal whose tables are up to date. Rejects with the errors of the driver. */
+/** Continues the stored age of a journal. Rejects with the errors of the driver. */
 export async function openAgeing({ store, clock, replayForMs }: AgeingOptions): Promise<Ageing> {
   let measured = { ageMs: 0, atMs: clock.nowMs() }
   const ageMs = (): number => measured.ageMs + clock.nowMs() - measured.atMs

@@ -71,11 +71,11 @@ function tables(dialect: Dialect): readonly string[] {
        started text not null, lease_until bigint not null, lease_ms bigint not null, lost integer ${counter})`,
     // `owner`: the owner of the batch. `age_ms`: the age of the journal when the batch began. `instance`: the instance that may settle the
     // batch. The columns of `stateColumns` and `active`: the numbers of records of the batch in each state, and of active records.
-    // `answered`: 1 if the reply was written out completely. `retired`: 1 if the batch is never recognised again, because its client
-    // received the reply and then reused its ids for another batch. `on_v2`: 1 if V2 serves the batch. `newcomer`: 1 until V3 or V2 accepts
-    // the credentials of the batch. `retires`: the batches to retire once the credentials are accepted, as a JSON array of numbers.
-    // `bytes`: the size of the request before compression, plus an allowance for each record; 0 once the request is deleted. `asked_by`:
-    // the instance that asks for the batch because it can finish the batch.
+    // `answered`: 1 if the reply was written out completely. `retired`: 1 if the batch is never recognised again, because another batch
+    // replaced it, or because its client received the reply and then reused its ids. `on_v2`: 1 if V2 serves the batch. `newcomer`: 1 until
+    // V3 or V2 accepts the credentials of the batch. `retires`: the batches to retire once the credentials are accepted, as a JSON array of
+    // numbers. `bytes`: the size of the request before compression, plus an allowance for each record; 0 once the request is deleted.
+    // `asked_by`: the instance that asks for the batch because it can finish the batch.
     `create table journal_batches (id ${id}, partner text not null, owner text not null, ids text, content text not null,
        received_ms bigint not null, age_ms bigint ${counter}, instance bigint not null, ${states}, active integer not null,
        answered integer ${counter}, retired integer ${counter}, on_v2 integer not null, newcomer integer not null,
@@ -105,8 +105,8 @@ function tables(dialect: Dialect): readonly string[] {
        active integer not null, retry bigint, reason text, attempts integer not null default 1, superseded integer ${counter},
        dead_letter integer ${counter}, settled_ms bigint, mark text, primary key (batch, position))
        ${dialect === 'sqlite' ? 'without rowid' : ''}`,
-    // Covers only active records, because entries of all keys would land on random pages of a large tree. The state comes before the batch,
-    // so that the nearest open record of a key is found in one step.
+    // Covers only active records. An index of all records would be a large tree, and each new key would change a random page of it. The
+    // state comes before the batch, so that the nearest open record of a key is found in one step.
     `create index journal_records_active on journal_records (key, state, batch, position) where active = 1`,
     `create index journal_records_due on journal_records (retry) where active = 1 and state <> 0 and retry >= 0`,
     `create index journal_records_dead on journal_records (batch) where dead_letter = 1`,

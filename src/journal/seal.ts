@@ -17,7 +17,7 @@ import { damagedRow } from './store-error.ts'
 
 export interface JournalKey {
   readonly id: string
-  /** The key, of 32 bytes. */
+  /** Exactly 32 bytes. */
   readonly key: Uint8Array
 }
 
@@ -60,11 +60,14 @@ const FAST = {
   [constants.ZSTD_c_hashLog]: 12,
   [constants.ZSTD_c_checksumFlag]: 1,
 }
-/** Minimum output buffer in bytes. The output buffer of a compression is an eighth of its input, and at least this size. */
+/** Minimum size in bytes of the output buffer of a compression, which for a large input is an eighth of the input. */
 const MIN_ROOM = 2_048
 /** Blobs of at least this many bytes are compressed in zlib's threads, so that the event loop serves other requests. */
 const ASYNC_FROM = 65_536
-/** A compressed blob smaller than this many bytes expands to a few MiB at most, and is decompressed without a thread. */
+/**
+ * A compressed blob smaller than this many bytes is decompressed without a thread. The blob expands to about 32 MiB at most, and usually to
+ * far less.
+ */
 const DECOMPRESS_ASYNC_FROM = 4_096
 const CHUNK = 4_194_304
 

@@ -32,7 +32,7 @@ import { askForBatch, createFindAbandoned, createTakeOver, handOverBatches } fro
 
 /** Events of a running journal. No event text contains a value of a record. */
 interface JournalEvents {
-  /** Called when the journal cannot be reached or written, and not again before `recovered`. */
+  /** Called when the journal cannot be reached or written. Called again before `recovered` only if damage is found meanwhile. */
   failed(reason: string): void
   recovered(): void
   /** Called when the lease has expired. Other instances may have finished the batches of this instance. */
@@ -136,7 +136,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     else events?.failed(failure)
   })
   const { ask } = availability
-  /** Commits an empty group. The result of the commit updates `availability`. */
+  /** Tests the store with a commit that changes no batch. The result of the commit updates `availability`. */
   let probe = (): void => undefined
   const lease = await takeLease({
     ...{ store, clock, leaseMs, identity: processes.own },
@@ -164,7 +164,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
   const commit = async (operations: readonly Operation[], gate: CommitGate): Promise<Committed> => {
     const committed = await commitUnderLease(operations, gate)
     if (committed.ok || committed.error.kind !== 'expired') return committed
-    // Other instances declared this instance dead. Batches that begin from now on belong to a new lease.
+    // Other instances declared this instance dead. Renews the lease, and commits the group under the new lease.
     try {
       await lease.renew()
     } catch (error) {
@@ -196,7 +196,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     take: () => group.submit({ kind: 'takeOver' }, timeoutMs),
   })
   const recordAnswered = (batches: readonly number[]): void => {
-    // If this write fails, a resend of the batch is recognised, and the client gets the stored reply.
+    // Ignores a failure: the journal then still recognises a resend of the batch, and the client gets the stored reply.
     group.submit({ kind: 'answered', batches }, timeoutMs).catch(() => undefined)
   }
   probe = () => recordAnswered([])
@@ -208,7 +208,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     await ask(() => purge(store, periods, retentionMs(), ageing.forgottenAgeMs()))
     await ask(() => kept.refresh())
   }
-  // If this write fails, the journal appears younger than it is, and recognises batches for longer.
+  // A failure of this write does no harm: the journal appears younger than it is, and recognises batches for longer.
   const storeAge = (): Promise<void> => ask(() => ageing.save())
   let answered: number[] = []
   let cancelFlush: (() => void) | undefined
@@ -257,7 +257,8 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     begin: async (batch) => {
       // Records the answers earlier in the same group, because this batch may retire batches that were answered before it arrived.
       flushAnswered()
-      // A durable batch whose caller gets `ADP_OUTCOME_UNKNOWN` is found as abandoned. The batch keeps its place before newer batches.
+      // If the caller gets `ADP_OUTCOME_UNKNOWN` although the batch is durable, `findAbandoned` finds the batch, and newer records of its
+      // keys wait for it.
       const result = await submit({ kind: 'begin', batch, hasRoom: kept.hasRoom(batch) }, timeoutMs)
       if (result === 'full') throw tooMuchKept()
       if (result.kind === 'new') kept.begun(result.batch, batch)
@@ -308,7 +309,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     renewLease: async () => {
       try {
         await lease.renew()
-        // This process may have been suspended after the first renewal was sent.
+        // Renews again if the lease has already ended, because this process may have been suspended after it sent the first renewal.
         if (!lease.holds()) await lease.renew()
       } catch (error) {
         availability.failed(store.toStoreError(error), 'query')

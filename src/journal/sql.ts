@@ -59,7 +59,6 @@ const dialects = {
 const nameOf = (column: string): string => column.split(' ')[0] ?? ''
 
 const states = Object.values(stateColumns)
-/** The columns of a batch that count its records. */
 const counts = [...states, 'active']
 const batchColumns = [
   ...[

@@ -20,7 +20,7 @@ export interface StoreError {
 
 export const gaveUp: StoreError = { kind: 'transient', message: 'it does not respond in time' }
 
-/** The reason why a group was rolled back after other instances declared its instance dead. */
+/** The reason for a rollback because other instances declared this instance dead. */
 export const expired: StoreError = { kind: 'expired', message: 'another instance has taken over' }
 
 export function damagedStore(place: string, what: string, cause?: unknown): AdapterError {
@@ -90,7 +90,7 @@ const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: str
     'the file cannot be opened',
     'Check its path, and that the user of the adapter may write to its folder. The serve command creates a missing journal.',
   ],
-  // Neither free space nor waiting repairs these errors, because the file does not contain what SQLite wrote.
+  // Neither waiting nor free space repairs these three errors, because the file does not contain what SQLite wrote.
   11: ['damaged', 'the database file is damaged'],
   26: ['damaged', 'the file is not a database'],
   // IOERR_SHORT_READ: the file ends before its last page.

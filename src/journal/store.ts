@@ -12,7 +12,10 @@ export interface Group {
   /** Wall-clock time in milliseconds since the epoch. */
   readonly nowMs: number
   readonly ageMs: number
-  /** Batches that began at this age of the journal or earlier are no longer recognised, if the wall clock agrees. */
+  /**
+   * A batch that began at this age of the journal or earlier is no longer recognised, unless `replayForMs` has not passed by the wall
+   * clock.
+   */
   readonly forgottenAgeMs: number
   readonly operations: readonly Operation[]
   readonly gate: CommitGate
@@ -43,10 +46,10 @@ export interface Store {
   readonly highWaterFile: HighWaterFilePlace | undefined
   /**
    * Returns damage that is visible without reading the whole file, or `undefined` if none is visible. Must be called before `db` is used.
-   * Throws `ADP_CONFIGURATION` if connections lose the settings that the journal makes.
+   * Throws `ADP_CONFIGURATION` if a connection pooler would lose the settings that the journal makes.
    */
   findDamage(): Promise<string | undefined>
-  /** Reads the whole file and returns its damage, or `undefined` if the file is not damaged. */
+  /** Reads the whole SQLite file and returns its damage, or `undefined` if the file is not damaged. Always `undefined` for PostgreSQL. */
   checkIntegrity(): Promise<string | undefined>
   /** Returns SQL for the clock by which leases are measured, in milliseconds since the epoch. */
   nowMs(): RawBuilder<number>

@@ -64,7 +64,7 @@ export function createTakeOver({
         if (isGone(one, own, look)) gone.killed.push(one)
         else if (nowMs - sinceMs >= leaseMs * LEASES_MISSED) gone.lost.push(one)
       }
-      // Other instances have declared this instance dead, so batches that it took over now would be orphans again.
+      // Takes nothing over if other instances declared this instance dead, because its batches would be orphans again.
       if (!all.some(({ id }) => id === instance)) return false
       await dropGone(db, store, own, look)
       for (const kind of ['killed', 'lost'] as const) {

@@ -8,7 +8,7 @@ import { addToTotal, type BatchRows, type ByKey, bytesOf, type ChangeContext, to
 export interface SameIds {
   readonly batch: number
   readonly onV2: number
-  /** In hexadecimal. */
+  /** The SHA-256 of the content, in hexadecimal. */
   readonly content: string
   readonly receivedMs: number
   readonly ageMs: number
@@ -24,13 +24,19 @@ export interface Beginning {
 }
 
 interface BeginRows {
-  /** For each beginning, the batches that have the same owner and ids and are not retired: first those with the same content, each newest first. */
+  /**
+   * For each arriving batch, the stored batches with the same owner and ids that are not retired. Batches with the same content come first,
+   * and among them the newest.
+   */
   readonly sameIds: readonly (readonly SameIds[])[]
   readonly lastBatch: number
   /** When the newest batch was received, in milliseconds since the epoch, or 0 if the journal has no batch. */
   readonly latestMs: number
   readonly newestOpen: ByKey
-  /** The batch that the only beginning replaces, or `undefined` if the beginning replaces no batch or the journal no longer stores the batch. */
+  /**
+   * The stored batch that the arriving batch replaces. `undefined` if the arriving batch replaces no batch, or if the journal no longer
+   * stores the replaced batch.
+   */
   readonly replaced?: (BatchRows & { readonly standing: ByKey }) | undefined
 }
 
@@ -56,7 +62,7 @@ export function begin(
     if (newer !== undefined)
       return { kind: 'known', batch: batch.replacesBatch ?? 0, running: false, side: 'v2', ...others, newer }
     if (known === undefined && !hasRoom) return 'full'
-    // A batch of a newcomer does not change what is stored for the owner until the newcomer's credentials are accepted.
+    // A newcomer's batch retires other batches of the owner only once the newcomer's credentials are accepted.
     const isNewcomer = batch.newcomer === true
     if (!isNewcomer) {
       for (const one of answered) retired.add(one)
@@ -64,7 +70,7 @@ export function begin(
     }
     if (known !== undefined) return known
     lastBatch += 1
-    // Times of receipt never run backwards, even if a clock does. A later mark must not have an earlier time.
+    // Keeps the time of receipt from running backwards when a clock does, because a later mark must not have an earlier time.
     latestMs = Math.max(latestMs, Math.round(batch.receivedMs))
     const open = batch.records.filter(({ refused }) => refused === undefined).length
     const own = {
@@ -84,7 +90,7 @@ export function begin(
 }
 
 /**
- * Returns the open or unknown records that are newer than the replaced batch and have the same keys. The new batch must not be sent after
+ * Returns the open or unknown records that are newer than the replaced batch and have the same keys. The new batch must not be posted over
  * these records. The list is empty if newer records were confirmed and superseded records of the replaced batch. Returns `undefined` if
  * there are no newer records, or if the numbers of records differ.
  */
@@ -171,8 +177,8 @@ interface Arrival {
 }
 
 /**
- * Decides whether an arriving batch is new. `earlier` lists the batches of the same owner and ids that are not retired: first those with the
- * same content, then the others, each newest first.
+ * Decides whether an arriving batch is new. `earlier` lists the batches of the same owner and ids that are not retired: first the batches
+ * with the same content, then the others, the newest first in each part.
  */
 function judgeArrival(
   arriving: Pick<NewBatch, 'receivedMs' | 'side' | 'replacesBatch' | 'resendOf' | 'content'>,

@@ -47,13 +47,16 @@ interface OpeningRow {
   readonly beforeMarker: string | null
   /** The highest batch number, including the numbers reserved for this group. */
   readonly lastBatch: number
-  /** Null if other instances declared this instance dead, or if an older copy of the database assigned the number of this instance again. */
+  /** Null if other instances declared this instance dead, or if an older copy of the database assigned its number to another process. */
   readonly instance: number | null
   readonly identity: string
   readonly latestMs: number | null
 }
 
-/** Creates the function that makes the changes of a group in an exclusive transaction, in any order. `marker` identifies the commit. */
+/**
+ * Creates the function that makes the changes of a group in an exclusive transaction. The function may reorder the operations of the group.
+ * `marker` identifies the commit.
+ */
 export function createCommitChanges(
   { salt, key, replayForMs, process }: StoreSecrets,
   highWater: HighWater,
@@ -111,7 +114,7 @@ export function createCommitChanges(
       if (results.has(operation) || operation.kind === 'settle' || operation.kind === 'answered') continue
       const context = createContext()
       if (operation.kind === 'begin') {
-        // Reads its own rows, because the operations before this one may have stored records that are newer than the batch to replace.
+        // Reads the rows again, because earlier operations of the group may have stored records that are newer than the batch to replace.
         const own = await hashAll([operation], hashKeys)
         const rows = { ...(await readBegins(run, own)), replaced: await readReplaced(run, operation) }
         addBegun([operation], begin(context, own, { ...last, ...rows }))
@@ -129,7 +132,6 @@ export function createCommitChanges(
   }
 }
 
-/** Hashes the keys of all records. Returns to the event loop after every `RECORDS_PER_TURN` records. */
 async function hashAll(
   begins: readonly OperationOf<'begin'>[],
   hashKeys: HashKeys,
@@ -258,7 +260,8 @@ async function writeRows(
   const written: Promise<unknown>[] = []
   const write = (name: StatementName, ...values: StatementValues): void => {
     const ended = run(name, ...values)
-    // `Promise.all` below reports the first failure. The later failures are consequences, and this handler keeps them from counting as unhandled.
+    // `Promise.all` below reports the first failure. This handler keeps the later failures, which follow from the first, from counting as
+    // unhandled rejections.
     ended.catch(() => undefined)
     written.push(ended)
   }

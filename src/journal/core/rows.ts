@@ -41,7 +41,7 @@ export interface BatchRows {
   readonly records: readonly RecordRow[]
 }
 
-/** One record of each key, such as its newest open record. Keys without such a record are absent. */
+/** Maps a key to one of its records, such as its newest open record. Keys without a matching record are absent. */
 export type ByKey = ReadonlyMap<string, RecordRef>
 
 export interface OutcomeRow extends RecordRef {
@@ -92,7 +92,6 @@ export const noChanges = (): Changes => ({
 
 const noStates = (): number[] => Object.values(stateCodes).map(() => 0)
 
-/** Adds `n` records to the total of a partner for one state. */
 export function addToTotal({ totals }: Changes, partner: string, state: number, n: number): void {
   const own = totals.get(partner) ?? noStates()
   totals.set(partner, own)
@@ -124,14 +123,17 @@ export function move(
 
 const MAX_REASON = 200
 
-/** Shortens a reason, which may be a code from the service, and replaces the characters that PostgreSQL rejects (NUL and lone surrogates). */
+/**
+ * Shortens a reason, which may be a code from the service, and removes or replaces the characters that PostgreSQL rejects (NUL and lone
+ * surrogates).
+ */
 export const toReason = (reason: string | undefined): string | null =>
   reason?.replaceAll('\u0000', '').slice(0, MAX_REASON).toWellFormed() ?? null
 
 export const isNewer = (one: RecordRef, other: RecordRef): boolean =>
   one.batch > other.batch || (one.batch === other.batch && one.position > other.position)
 
-/** Estimated sizes of the rows of one batch, without its request, and of one record. */
+/** Estimated sizes in bytes of the rows of one batch, without its request, and of one record. */
 const BYTES_PER_BATCH = 4_096
 const BYTES_PER_RECORD = 128
 

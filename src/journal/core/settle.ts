@@ -20,7 +20,7 @@ export interface SettledRecord extends RecordRef {
   readonly reason: string | null
   readonly key: string
   readonly hasOlder: number | boolean
-  /** True if V2 may have received a newer record of the same key. The adapter never reads that newer record back. */
+  /** True if a newer record of the same key was sent to V2 and its outcome is unknown. The adapter never reads such a record back. */
   readonly isSuperseded: number | boolean
 }
 
@@ -176,8 +176,8 @@ export function firstOfKeys(records: readonly RecordRow[]): readonly RecordRow[]
 }
 
 /**
- * Reopens these records and assigns their batch to this instance. `older` has the nearest older open record of each key. Reopened records
- * do not wait for each other: all records of one key wait for the same older record.
+ * Reopens the `opened` records and assigns their batch to this instance. `older` has the nearest older open record of each key. All
+ * reopened records of one key wait for that older record, and not for each other.
  */
 export function reopen(
   { instance, hasKey, changes }: ChangeContext,
@@ -207,7 +207,10 @@ export function reopen(
   }
 }
 
-/** Counts the open records of a batch as refused and deletes the batch. Returns `lost` if a record may be applied or another run has the batch. */
+/**
+ * Counts the open records of a batch as refused and deletes the batch. Returns `lost` if a record may be applied or another lease covers
+ * the batch.
+ */
 export function forget(
   { instance, changes }: ChangeContext,
   { batch, open, lease }: OperationOf<'forget'>,

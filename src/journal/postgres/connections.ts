@@ -106,7 +106,10 @@ export function placeOf(url: string): string {
   return `postgres://${hostname}${port === '' ? '' : `:${port}`}${pathname}`
 }
 
-/** Number of attempts to detect a pooler. A pooler lends the connection returned last, or rotates, so a single attempt may miss it. */
+/**
+ * Number of attempts to detect a pooler. A pooler may by chance lend both clients the same connections again, so a single attempt may miss
+ * it.
+ */
 const TRIES = 3
 
 /**
@@ -139,7 +142,7 @@ async function serverProcessOf(client: PoolClient): Promise<number | undefined> 
   return rows[0]?.pid
 }
 
-/** Returns true if the error is a protocol violation, because a pooler in statement mode refuses to begin a transaction. */
+/** Returns true if a pooler in statement mode refused to begin a transaction, which the pooler reports as a protocol violation. */
 const isRefusal = (cause: unknown): boolean => memberOf(cause, 'code') === '08P01'
 
 const pooled = (cause?: unknown): AdapterError =>

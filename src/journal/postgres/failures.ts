@@ -79,7 +79,7 @@ export function toPostgresError(error: unknown): StoreError {
   const code = memberOf(error, 'code')
   // EPIPE has the form of an SQLSTATE, but is an error of Node.js.
   if (typeof code !== 'string' || !/^(?!E[A-Z])[0-9A-Z]{5}$/.test(code)) return toConnectionError(error)
-  // A FATAL error with such a code means that the server rejected a parameter of a new connection.
+  // A FATAL error with code 42704 or a code of class 22 means that the server rejected a parameter of a new connection.
   if (memberOf(error, 'severity') === 'FATAL' && /^(?:22|42704)/.test(code))
     return {
       kind: 'transient',

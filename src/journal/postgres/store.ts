@@ -39,7 +39,7 @@ const LOCK = `select pg_advisory_xact_lock(${ORDER_LOCK})`
 export function createPostgresStore({ url, timeoutMs, highWaterFile: path }: PostgresOptions): Store {
   const pool = connectPostgres(url, { timeoutMs })
   const db = new Kysely<JournalTables>({ dialect: new PostgresDialect({ pool }) })
-  // The first instance on a machine starts without a high-water file, because there is no earlier state to compare the journal with.
+  // A missing high-water file is no damage: the first instance on a machine has no earlier state with which to compare the journal.
   const highWaterFile = path === undefined ? undefined : { path, required: false }
   let highWater: HighWater | undefined
   let commit: Store['commit'] | undefined
@@ -157,7 +157,7 @@ export function createCommit(
       client.release(!committed.ok && committed.error.kind !== 'expired')
       return committed
     } catch (error) {
-      // Closes the connection, which rolls the transaction back. A connection is not used again after an error.
+      // Closes the connection after any error, which rolls the transaction back.
       client?.release(true)
       return { ok: false, error: toPostgresError(error) }
     }

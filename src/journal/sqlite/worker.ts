@@ -197,8 +197,8 @@ function useWal(database: DatabaseSync, busyMs: number): void {
 
 /**
  * Creates the check that the files of an opened database are still the files at its path. SQLite keeps writing to a deleted or renamed
- * file, and that data is lost when the process ends. In use, only a truncating checkpoint shortens the log, and only a `VACUUM` of another
- * process shortens the database. The check throws `ADP_JOURNAL_DAMAGED`.
+ * file, and that data is lost when the process ends. While the database is in use, only a `VACUUM` of another process may shorten the file,
+ * so any other shorter file is damage. The check throws `ADP_JOURNAL_DAMAGED`.
  */
 function createFileGuard(path: string): () => void {
   const log = `${path}-wal`
