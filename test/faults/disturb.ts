@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
-/** A repeated disturbance, until it is stopped. */
+/** A disturbance that repeats until it is stopped. */
 export interface Disturbance {
   count(): number
   /** Stops the disturbance, and resolves when the last run is over. */

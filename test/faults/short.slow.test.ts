@@ -7,7 +7,7 @@ import { type Scenario, scenarios } from './scenario/scenario.ts'
 
 /**
  * A short form of `npm run test:faults`: a scenario of each kind until enough has happened, two side by side, because each mostly waits for
- * starts. Only a hang takes as long as the limits.
+ * starts. Only a run that hangs reaches the limits.
  */
 const limits = { seed: 1, settleMs: 60_000, forMs: 60_000 } as const
 const timeout = 240_000
@@ -20,7 +20,7 @@ async function runShort(
 ): Promise<RunResult> {
   const load = { ...scenario.load, ...few }
   const result = await runScenario({ ...scenario, load }, { ...limits, records: 20, ...bounds })
-  // The table of results says more than the first difference would.
+  // A failure shows the whole table of results, which says more than the first difference.
   expect([result.findings, result.crashes], printResults([result])).toEqual([[], []])
   expect(result.records).toBeGreaterThan(20)
   return result
@@ -41,7 +41,7 @@ describe.concurrent('the short fault run', () => {
       { seed: 7, forMs: 120_000, settleMs: 60_000, kills: 4, broken: 1, storms: 1 },
     )
     expect([result.kills >= 4, result.broken > 0, result.storms > 0]).toEqual([true, true, true])
-    // Clients resend the records in progress, which are then recorded twice. A run that misses this would prove nothing.
+    // Without a journal the adapter does not recognise a resend, so the service records the marks twice. The check must notice this.
     expect(result.findings.map(({ kind }) => kind)).toContain('doubled')
   })
 

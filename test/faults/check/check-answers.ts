@@ -7,13 +7,13 @@ import type { Finding, Recorded } from './finding.ts'
 /** The facts about a write, and about other writes of the same learner and session, that decide which answers are true. */
 interface Excuses {
   readonly mayBeRefused: boolean
-  /** True if a newer write was recorded. */
+  /** True if the service recorded another write of the same learner and session that is not older. */
   readonly wasOvertaken: boolean
-  /** True if the service alters values. */
+  /** True if the service stores other values than it receives. */
   readonly alters: boolean
 }
 
-/** Checks every answer to a client about one write. Only the first false answer of each kind is reported. */
+/** Checks every answer to a client about one write. Returns at most one finding, for the first false answer. */
 export function checkAnswers(recorded: Recorded, excuses: Excuses): Finding[] {
   const { own, effects } = recorded
   const { write, answers } = own
@@ -62,7 +62,7 @@ function checkMark(
   return 'answered created with an id that it does not have'
 }
 
-/** Checks that a final answer stays final, and that the last answer of "not applied" is true. */
+/** Checks that no different answer follows a final answer, and that a write whose last answer is "not applied" was not recorded. */
 function checkSequence(outcomes: readonly Answer[], effects: readonly EffectEntry[]): string | undefined {
   const final = outcomes.findIndex(isFinalAnswer)
   const later =
@@ -74,8 +74,9 @@ function checkSequence(outcomes: readonly Answer[], effects: readonly EffectEntr
 }
 
 /**
- * "Not applied" claims that the service does not have the write, and will not have it before the client resends it. The rejection of a
- * whole request claims the same if it was the first request. "Created" claims that the service already has the write.
+ * Checks what the answers claim about time. "Not applied" claims that the service does not have the write, and will not have it before the
+ * client resends it. The rejection of a whole request claims the same if it was the first request. "Created" claims that the service
+ * already has the write.
  */
 function checkTimes({ own: { answers, sends }, effects, forwards }: Recorded): string | undefined {
   if (forwards === undefined || effects.length === 0) return undefined

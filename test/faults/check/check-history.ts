@@ -11,19 +11,19 @@ export interface CheckContext {
   readonly oneMark?: boolean
   /** True if the service stores other values than it received, so that an answer may contain an altered comment. */
   readonly alters?: boolean
-  /** The requests with each write that reached the service, or `undefined` if nothing watched them. */
+  /** The requests that reached the service, by the name of the write in them. `undefined` if the run did not watch the requests. */
   readonly forwards?: ReadonlyMap<string, readonly Forward[]>
 }
 
 export interface Checked {
   readonly findings: readonly Finding[]
-  /** Writes that a newer write replaced, at once or soon. Their last answer was "superseded" or "unknown". */
+  /** The number of writes that a newer write replaced: they were answered "superseded", or never got a final answer. */
   readonly overtaken: number
-  /** Writes that V2 applied again over a newer write of V3, because their clients resent them (`checkOrder`). */
+  /** The number of writes that V2 applied again over a newer write of V3, because their clients resent them (`checkOrder`). */
   readonly repeated: number
 }
 
-/** Compares the answers to the clients with the effects on the service. Without a finding, nothing was lost or doubled. */
+/** Compares the answers that the clients got with the effects that the service recorded. Returns a finding for each contradiction. */
 export function checkHistory(
   history: History,
   effects: readonly EffectEntry[],
@@ -94,7 +94,7 @@ function checkCount(recorded: Recorded): Finding[] {
 function checkEnd({ own, effects }: Recorded, { wasOvertaken }: Rivals): Finding[] {
   const { name: of } = own.write
   const last = own.answers.at(-1)?.answer.kind ?? 'nothing'
-  // A newer write hides whether this write was recorded.
+  // This write may stay "unknown": the service shows only the newer mark, so the adapter cannot find out whether this write was applied.
   if (isFinal(own) || own.isAbandoned === true || (last === 'unknown' && wasOvertaken(own))) return []
   return [{ kind: 'unsettled', of, because: `last answer ${last}, recorded ${effects.length} times` }]
 }

@@ -1,7 +1,7 @@
 import type { Answer, WriteHistory } from '../load/history.ts'
 import type { Finding, Recorded } from './finding.ts'
 
-/** A write that the service recorded, with the positions of its first and its last effect. */
+/** A write that the service recorded, with the sequence numbers of its first and its last effect. */
 interface RecordedWrite extends Recorded {
   readonly first: number
   readonly last: number
@@ -53,11 +53,11 @@ export function checkOrder(all: readonly Recorded[]): CheckedOrder {
 
 /** Facts about the other writes of the same learner and session. */
 export interface Rivals {
-  /** Returns true if another write was recorded. */
+  /** Returns true if the service recorded another write of the same learner and session. */
   readonly wasMarked: (own: WriteHistory) => boolean
   /**
-   * Returns true if another write that was sent later, or at the same time, was recorded. The adapter must then not post this write any
-   * more.
+   * Returns true if the service recorded another write that was sent later or at the same time. The adapter must then no longer post this
+   * write.
    */
   readonly wasOvertaken: (own: WriteHistory) => boolean
 }
@@ -68,7 +68,7 @@ export function createRivals(all: readonly Recorded[]): Rivals {
   const byKey = Map.groupBy(recorded, ({ own }) => keyOf(own))
   const someOther = (own: WriteHistory, holds: (other: Recorded) => boolean): boolean =>
     byKey.get(keyOf(own))?.some((other) => other.own !== own && holds(other)) === true
-  // V2 treats a resent batch as a new batch, even if its client had intended another order.
+  // An older write counts as newer if V2 received it again later, because V2 applies a resent batch like a new batch.
   const wasRelayedSince = ({ forwards = [] }: Recorded, { sentAt }: WriteHistory): boolean =>
     forwards.some(({ face, at }) => face === 'V2' && at > sentAt)
   return {
@@ -99,8 +99,9 @@ function placeOf(older: WriteHistory, newer: WriteHistory): number | undefined {
 
 /**
  * Finds writes that V2 recorded after V3 had recorded a newer write of the same learner, session and school, although V2 received them
- * before the newer write left its client. A step forward drains, so V3 receives nothing of a unit before V2 has finished its requests. A
- * client that corrects a mark without waiting for the answer relies on this. `sameKey` holds the writes of one learner and session.
+ * before the newer write left its client. A step forward drains, so V3 receives no write of a school before V2 has finished that school's
+ * requests. A client that corrects a mark without waiting for the answer relies on this. `sameKey` holds the writes of one learner and
+ * session.
  */
 function checkDrained(sameKey: readonly RecordedWrite[]): readonly Finding[] {
   const onV3 = sameKey.flatMap((newer) => {

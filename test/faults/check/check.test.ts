@@ -14,7 +14,7 @@ const usual = {
 function effect(name: string, seq: number, fields: Partial<EffectEntry> = {}): EffectEntry {
   return { seq, face: 'V3', ...usual, comment: name, externalId: 'id-1', ...fields }
 }
-/** Builds effects in order, each on a face. */
+/** Builds effects with ascending numbers, each on the interface that its row names. */
 const effects = (...rows: [name: string, face: EffectEntry['face']][]): EffectEntry[] =>
   rows.map(([name, face], index) => effect(name, index + 1, { face }))
 
@@ -62,7 +62,7 @@ const check = (...given: Parameters<typeof checked>): string[] =>
 const kindsOf = (...given: Parameters<typeof checked>): string[] =>
   checked(...given).findings.map(({ kind, of }) => `${kind} ${of}`)
 
-/** Adds to each row whether the check accepts the case, for the name of the test. The last column holds the findings. */
+/** Puts `accepts` or `reports` in front of each row, for the name of the test. The last column of a row lists the expected findings. */
 const withVerdict = <Row extends readonly unknown[]>(
   rows: readonly Row[],
 ): [verdict: string, ...row: Row][] =>
@@ -221,7 +221,7 @@ const overtakings: [name: string, older: WriteHistory, newer: WriteHistory, over
 ] // prettier-ignore
 
 test.each(overtakings.map((row) => [row[3] === 1 ? 'accepts' : 'reports', ...row] as const))(
-  'the fault check %s a write that was not recorded when another write was sent %s',
+  'the fault check %s an unrecorded write that was answered "unknown" if another write was sent %s',
   (_verdict, _name, older, newer, overtaken) => {
     const result = checked([older, newer], [effect('new', 1, { event: newer.write.event })])
     const kinds = result.findings.map(({ kind }) => kind)
@@ -291,7 +291,7 @@ test.each(
   },
 )
 
-// V2 received the older write. The newer write left its client at position 5.
+// In each row V2 received the older write, and the client sent the newer write at position 5 of the sequence.
 const drained: [name: string, sends: number[], school: string, recorded: EffectEntry[], forwards: { old: Forward[]; new: Forward[] }, findings: string[]][] = [
   ['before a newer write for V3 was sent', [1], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1)], new: [posted(6)] }, ['order old']],
   ['and recorded before V3 recorded a newer write', [1], 'school-1', effects(['old', 'V2'], ['new', 'V3']), { old: [relayed(2, 1)], new: [posted(6)] }, []],
@@ -305,7 +305,7 @@ const drained: [name: string, sends: number[], school: string, recorded: EffectE
 test.each(withVerdict(drained))(
   'the fault check %s a write that V2 received %s',
   (_verdict, _name, sends, school, recorded, forwards, findings) => {
-    // Neither write was answered yet, so their clients have not ordered them.
+    // Without answers the writes have no order, so only `checkDrained` can report them.
     const writes = [sent('old', sends, [], { school }), sent('new', 5, [], { school: 'school-1' })]
     const found = kindsOf(writes, recorded, { forwards }).filter((each) => !each.startsWith('unsettled'))
     expect(found).toEqual(findings)

@@ -5,7 +5,10 @@ import type { Finding } from './finding.ts'
 /** The states of the journal (product contract 3), which always add up to the number of records received. */
 const states = ['confirmed', 'refused', 'notApplied', 'unknown', 'parked', 'open'] as const
 
-/** Checks the ledger in the text of `/metrics` once every client has its answers: it balances, and nothing is in progress. */
+/**
+ * Checks the ledger in the text of `/metrics` once every client has its answers: the states must add up to the records received, and no
+ * record may be open.
+ */
 export function checkLedger(metrics: string): Finding[] {
   const read = (name: string, labels: string): number =>
     Number(new RegExp(`^${name}\\{partner="acme"${labels}\\} (\\S+)$`, 'm').exec(metrics)?.[1])

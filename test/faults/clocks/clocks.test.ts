@@ -9,7 +9,9 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createRandom } from '../../../src/sandbox/random.ts'
 import { type ClockKind, clockSettings, missingSystemClock, setClock, startClockSteps } from './clocks.ts'
 
-/** Repeatedly prints the time of all clocks: the wall clock twice, and the monotonic clock. */
+/**
+ * Prints every 5 ms the wall clock, by `Date.now` and by `new Date`, the monotonic clock, and the fixed date 0, which no step may change.
+ */
 const program =
   'setInterval(() => console.log(JSON.stringify([Date.now(), new Date().getTime(), performance.now(), new Date(0).getTime()])), 5)'
 

@@ -4,14 +4,14 @@ import { fileURLToPath } from 'node:url'
 import type { Random } from '../../../src/sandbox/random.ts'
 import { disturb, type Disturbance } from '../disturb.ts'
 
-/** The environment variable with the name of the file that `preload.ts` reads. */
+/** The environment variable with the path of the file from which `preload.ts` reads the clock offset. */
 export const clockVariable = 'MARKBRIDGE_TEST_CLOCK'
 
 /** The ways in which a process gets a clock that can be stepped. */
 export type ClockKind =
   /** A module that is loaded into the program replaces `Date`. */
   | 'injected'
-  /** libfaketime (Debian: `faketime`) answers in place of the operating system. */
+  /** libfaketime (Debian: `faketime`) intercepts the calls that read the time of the operating system. */
   | 'system'
 
 /** The start options of a process whose wall clock is off by the offset in `file`. */
@@ -63,7 +63,9 @@ export function setClock(file: string, offsetSeconds: number): void {
 }
 
 const MAX_HOURS = 6
-/** The shares of steps that are a few leases wide, and of steps back to the true time. */
+/**
+ * TRUE_SHARE is the share of steps back to the true time. SMALL_SHARE is the share of the other steps to at most MAX_SMALL_SECONDS from it.
+ */
 const SMALL_SHARE = 0.3
 const TRUE_SHARE = 0.2
 const MAX_SMALL_SECONDS = 6

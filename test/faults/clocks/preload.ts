@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 
 import { clockVariable } from './clocks.ts'
 
-// Loaded with --import into the built program. A file, which may change at any time, sets the offset of the program's wall clock. Monotonic
-// time (performance.now, process.hrtime, timers) is unaffected.
+// This module is loaded with --import into the built program. It shifts the program's wall clock by the offset in a file, which may change
+// at any time. Monotonic time (performance.now, process.hrtime, timers) is unaffected.
 
 const path = process.env[clockVariable] ?? ''
 const POLL_MS = 10

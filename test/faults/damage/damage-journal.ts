@@ -21,7 +21,7 @@ export const damageKinds = ['deleted', 'renamed', 'emptied', 'oldCopy', 'flipped
 
 export type DamageKind = (typeof damageKinds)[number]
 
-/** The files of an SQLite database, besides the high-water mark of the journal. */
+/** The endings of the files of an SQLite database. The journal's high-water mark is in another file, which is not damaged. */
 const endings = ['', '-wal', '-shm'] as const
 const MAX_FLIPS = 64
 
@@ -80,9 +80,12 @@ function flipBits(path: string, random: Random): void {
   closeSync(file)
 }
 
-/** Damages a journal between two lives of its adapter, and during a life. */
+/** Damages a journal while its adapter runs, and after one adapter process has ended and before the next one starts. */
 export interface JournalDamage {
-  /** Damages the journal. Call this when a process is gone, before the next one starts. */
+  /**
+   * Damages the journal, runs an adapter on it, and then adopts the journal. Call this when a process has ended, before the next one
+   * starts.
+   */
   readonly betweenLives: (begin: () => Life, place: AdapterPlace) => Promise<void>
   count(): number
   /** Findings about damaged journals that an adapter used. */

@@ -1,6 +1,6 @@
 /**
  * The moments at which a process can kill itself: before and after the commit of a journal transaction, before and after a request to V3
- * leaves, and when the head of the answer or the whole answer has arrived.
+ * leaves, and when the head of the reply or the whole reply has arrived.
  */
 export const failpointKinds = [
   'beforeCommit',
@@ -13,7 +13,7 @@ export const failpointKinds = [
 
 export type FailpointKind = (typeof failpointKinds)[number]
 
-/** Kills the process, or stops it with SIGSTOP, when the moment comes for the `nth` time, counted from 1. */
+/** The moment at which a process kills itself, or stops itself with SIGSTOP: the `nth` occurrence of `kind`, counted from 1. */
 export interface Failpoint {
   readonly kind: FailpointKind
   readonly nth: number

@@ -56,8 +56,8 @@ test.each(commits)(
   },
 )
 
-describe.skipIf(missingPostgres() !== undefined)('failpoints with PostgreSQL', () => {
-  test('kill a process before or after the server has the chosen commit', async () => {
+describe.skipIf(missingPostgres() !== undefined)('a failpoint with PostgreSQL', () => {
+  test('kills the process before or after the server has the chosen commit', async () => {
     const postgres = await startPostgres()
     onTestFinished(() => postgres.close())
     for (const [point, end, kept] of commits) {

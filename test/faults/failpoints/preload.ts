@@ -4,9 +4,9 @@ import worker from 'node:worker_threads'
 
 import { type Failpoint, type FailpointKind, failpointVariable } from './failpoint.ts'
 
-// Loaded with --import into the built program, which then dies at one chosen moment.
+// This module is loaded with --import into the built program. It kills or stops the program at one chosen moment.
 
-/** The diagnostics of undici about a request that leaves, and about its answer. */
+/** The diagnostics channels on which undici reports each moment of a request and its reply. */
 const requests: readonly [channel: string, kind: FailpointKind][] = [
   ['create', 'beforeSend'],
   ['bodySent', 'afterSend'],

@@ -30,7 +30,7 @@ export interface SentBatch {
   readonly finalParts: (TextOfPart | undefined)[]
   /** The final parts that arrived again with other bytes. */
   readonly changed: ChangedPart[]
-  /** The reply in which every record was final. */
+  /** The first reply in which every record had its final answer. */
   finished: WholeReply | undefined
 }
 
@@ -51,11 +51,11 @@ export interface ClientOptions {
   readonly maxDelayMs: number
   /** The time after which a waiting client gives up and resends the batch. */
   readonly patienceMs: number
-  /** The share of the attempts that are given up after a moment, while the batch is still in progress. */
+  /** The share of the attempts that the client gives up within 40 ms, while the batch is still in progress. */
   readonly impatience: number
   /** Returns false if this batch must not be sent any more. Default: every batch may be sent. */
   readonly maySend?: (batch: SentBatch) => boolean
-  /** Returns true for the delimiter of a reply that V2 wrote. Default: there is no V2. */
+  /** Returns true for the delimiter of a reply that V2 wrote. Default: V2 wrote no reply. */
   readonly isOfV2?: (boundary: string) => boolean
 }
 
@@ -64,8 +64,8 @@ export interface LoadClient {
   /** Sends the batch until every record has its final answer or the attempts (default `maxAttempts`) are spent. */
   deliver(batch: SentBatch, attempts?: number): Promise<void>
   /**
-   * Sends a finished batch once more. Returns true if the reply equalled the first reply byte for byte, or `undefined` if no reply holds an
-   * outcome.
+   * Sends a finished batch once more. Returns true if the reply equalled the first reply byte for byte, or `undefined` if no reply with an
+   * outcome arrived.
    */
   replay(batch: SentBatch): Promise<boolean | undefined>
   close(): Promise<void>
@@ -117,8 +117,8 @@ export function createLoadClient(options: ClientOptions): LoadClient {
       const { finished } = batch
       const answers = reply === undefined ? undefined : readWhole(reply, batch)
       if (reply === undefined || answers === undefined || finished === undefined) return undefined
-      // An adapter without its journal, or without V3 to check the token, cannot answer. Every other reply counts, even the error of
-      // an expired reply.
+      // A reply without an outcome does not count: the adapter cannot reach its journal, or cannot reach V3 to check the token. Every other
+      // reply counts, even the error that the stored reply has expired.
       return answers.every(holdsOutcome) ? isSame(reply, finished, isOfV2) : undefined
     },
     close: () => client.destroy(),

@@ -20,7 +20,7 @@ export type Answer =
   | { readonly kind: 'notApplied' }
   /** The request was rejected as a whole. */
   | { readonly kind: 'busy' }
-  /** The reply as a whole says that the outcome is currently unknown. It neither gives nor changes an answer. */
+  /** The whole reply says that the outcome of its records is currently unknown. Earlier answers stand. */
   | { readonly kind: 'noOutcome' }
   | { readonly kind: 'unknown' }
 
@@ -43,7 +43,7 @@ export interface WriteHistory {
   readonly answers: { readonly at: number; readonly answer: Answer }[]
 }
 
-/** The final answer to one write, and the later answers to the same bytes. */
+/** The final answer to one write, and a later answer to the same bytes that differs from it. */
 export interface ChangedPart {
   readonly name: string
   readonly first: string
@@ -53,7 +53,7 @@ export interface ChangedPart {
 /** The observations of a run's clients. */
 export interface History {
   readonly writes: readonly WriteHistory[]
-  /** Batches that were resent after every record had its final answer. */
+  /** The number of resends of batches in which every record already had its final answer. */
   readonly replays: number
   /** The numbers of the resent batches whose reply differed from the first reply. */
   readonly changedReplays: readonly number[]
@@ -65,17 +65,16 @@ export interface History {
 
 const finalKinds: readonly Answer['kind'][] = ['created', 'refused', 'superseded', 'gaveWay']
 
-/** Returns false for a reply that as a whole holds no outcome of any record, so that earlier answers stand. */
+/** Returns false for the answer of a reply that holds no outcome of any record, so that earlier answers stand. */
 export function holdsOutcome({ kind }: Answer): boolean {
   return kind !== 'busy' && kind !== 'noOutcome'
 }
 
-/** Returns true for a final answer, after which its client has nothing more to do and never gets another answer. */
+/** Returns true for a final answer. The client need not resend the write, and must never get a different answer about it. */
 export function isFinalAnswer({ kind }: Answer): boolean {
   return finalKinds.includes(kind)
 }
 
-/** Returns true if the client has a final answer. */
 export function isFinal({ answers }: WriteHistory): boolean {
   return answers.some(({ answer }) => isFinalAnswer(answer))
 }

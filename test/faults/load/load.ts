@@ -27,7 +27,7 @@ export interface LoadOptions extends Pick<
   readonly schools?: readonly string[]
   /**
    * Returns when V2 last received a write, by `performance.now()`, or `undefined` (the default) if it did not. A client must not resend the
-   * write once `sendAgainMs` have passed since, however often it tried in between.
+   * write once `sendAgainMs` have passed since then, however often it tried in between.
    */
   readonly relayedMs?: (write: Write) => number | undefined
   readonly sendAgainMs?: number
@@ -53,7 +53,7 @@ export const usualLoad = {
   replayShare: 0.05,
 } as const satisfies Partial<LoadOptions>
 
-/** The number of times that a final batch is requested once no faults are left. */
+/** The maximum number of resends of a finished batch, once no faults are left. */
 const SURE_REPLAYS = 8
 
 export interface Load {

@@ -18,9 +18,9 @@ const flatRecord = z.object({
 })
 
 /**
- * Reads the answer about each of `count` records. A reply that is not a batch reply gives the same answer about all of them. Two such
- * replies hold no outcome of any record: a 503 describes only the request, and not an earlier request with the same bytes. A 504 with
- * `ADP_OUTCOME_UNKNOWN`, or the equivalent of V2, says that the outcome is currently unavailable.
+ * Reads the answer about each of `count` records. A reply that is not a batch reply gives all records the same answer. A 503 holds no
+ * outcome of any record, because it describes only this request, and not an earlier request with the same bytes. A 504 with
+ * `ADP_OUTCOME_UNKNOWN` or `ADP_V2_OUTCOME_UNKNOWN` holds none either, because the outcome is currently unavailable.
  */
 export function readAnswers(reply: WholeReply, count: number): Answer[] {
   const { status, contentType, body } = reply
@@ -61,7 +61,9 @@ function readPart(part: ReplyPart): Answer {
   return { kind: 'created', mark }
 }
 
-/** A 429 or 503 says that nothing was applied. Any other 5xx says nothing. */
+/**
+ * Returns the answer that a status stands for. A 429 or 503 says that nothing was applied, and any other 5xx leaves the outcome unknown.
+ */
 function answerOf(status: number): Answer {
   if (status === 503 || status === 429) return { kind: 'notApplied' }
   return status >= 500 ? { kind: 'unknown' } : { kind: 'refused', status }

@@ -44,12 +44,15 @@ const SPELLING_SHARE = 0.4
 /** The name of a write in a comment, or in any text that quotes the comment. */
 export const namePattern = /w-\d{6,}/
 
-/** Returns the name of the write that a comment belongs to. A comment without a name stands for itself. */
+/** Returns the name of the write that a comment belongs to, or the comment itself if it contains no name. */
 export function nameIn(comment: unknown): string | undefined {
   return typeof comment === 'string' ? (namePattern.exec(comment)?.[0] ?? comment) : undefined
 }
 
-/** Draws writes one after another. Most writes have any learner and session, and a share of the writes repeats the same few. */
+/**
+ * Returns a function that draws the next write. Most writes have a random learner and session, and a share of the writes reuses the same
+ * few.
+ */
 export function createWrites(random: Random, samples: Samples, uniqueKeys = false): () => Write {
   const [firstLearner = '', ...learners] = samples.learners
   const [firstEvent = '', ...events] = samples.events

@@ -11,7 +11,7 @@ import { replyWith, startUpstream } from '../../support/scripted-upstream.ts'
 import { type ConnectionFault, drawFaults, type Fault, type FaultPlan } from './fault.ts'
 import { type FaultProxyOptions, startFaultProxy } from './fault-proxy.ts'
 
-/** Applies these faults to one request after another, and then lets everything pass. */
+/** Returns a plan that applies these faults to one request after another, and then lets every request pass. */
 function script(...faults: Fault[]): FaultPlan {
   return { connection: () => 'pass', request: () => faults.shift() ?? { kind: 'pass' } }
 }
@@ -28,7 +28,7 @@ async function proxyTo(options: FaultProxyOptions) {
   return { proxy, post }
 }
 
-/** A service that counts the requests that reached it. */
+/** Starts a service that counts the requests that reach it. */
 async function service(body = 'x'.repeat(1_000)) {
   const upstream = await startUpstream(replyWith(201, body))
   return { upstream, targets: [upstream.port], whole: `201 ${body}` }
@@ -146,7 +146,7 @@ describe('the fault proxy, for a connection', () => {
   })
 })
 
-describe('faults of drawFaults', () => {
+describe('a plan of drawFaults', () => {
   const shares = {
     refuse: 0.1,
     cut: 0.1,
@@ -161,12 +161,12 @@ describe('faults of drawFaults', () => {
     return Array.from({ length: 1_000 }, () => [plan.connection(), plan.request('')])
   }
 
-  test('are the same for equal seeds, and differ for different seeds', () => {
+  test('draws the same faults for equal seeds, and different faults for different seeds', () => {
     expect(draw(1)).toEqual(draw(1))
     expect(draw(1)).not.toEqual(draw(2))
   })
 
-  test('occur about as often as configured', () => {
+  test('draws each fault about as often as configured', () => {
     const plan = drawFaults(createRandom(1, 'faults'), { resetBefore: 0.2, truncate: 0.1 })
     const seen = { pass: 0, resetBefore: 0, truncate: 0, resetAfter: 0, stall: 0, slow: 0 }
     for (let turn = 0; turn < 10_000; turn += 1) seen[plan.request('').kind] += 1
@@ -175,7 +175,7 @@ describe('faults of drawFaults', () => {
     expect(seen.pass).toBe(10_000 - seen.resetBefore - seen.truncate)
   })
 
-  test('end when the proxy stops them', async () => {
+  test('applies no fault once the proxy has stopped its faults', async () => {
     const { targets, whole } = await service()
     const { proxy, post } = await proxyTo({
       targets,

@@ -14,9 +14,9 @@ export interface FaultProxyOptions {
   readonly plan?: FaultPlan
   /** `http`: faults hit single requests. `raw`: the proxy passes bytes of any protocol, and only connection faults occur. */
   readonly wire?: 'http' | 'raw'
-  /** Is called for the requests that are forwarded, with `http`. */
+  /** Called for each forwarded request, if `wire` is `http`. */
   readonly onForward?: RequestHandler['onForward']
-  /** Changes requests on their way, with `http`. Default: requests stay unchanged. */
+  /** Changes a request before it is forwarded, if `wire` is `http`. Default: requests stay unchanged. */
   readonly rewrite?: RequestHandler['rewrite']
 }
 
@@ -46,7 +46,7 @@ export async function startFaultProxy({
   const track = (socket: Socket): Socket => {
     sockets.add(socket)
     socket.setNoDelay(true)
-    // Either side may break at any time. The reader of the socket sees the consequence.
+    // Either connection may break at any time. The error is ignored here, because the reader of the socket sees the end.
     socket.on('error', () => undefined).once('close', () => sockets.delete(socket))
     return socket
   }

@@ -4,18 +4,15 @@ export type Fault =
   | { readonly kind: 'pass' }
   /** The request is read and never forwarded, and the connection breaks. */
   | { readonly kind: 'resetBefore' }
-  /** The other side answers the request, the answer is dropped, and the connection breaks. */
+  /** The target answers the request, the proxy drops the reply, and the connection breaks. */
   | { readonly kind: 'resetAfter' }
-  /** The answer ends after this many bytes, and the connection breaks. */
+  /** The reply ends after this many bytes, and the connection breaks. */
   | { readonly kind: 'truncate'; readonly bytes: number }
-  /** The answer is delayed by this time. */
+  /** The reply is delayed by this time. */
   | { readonly kind: 'stall'; readonly ms: number }
   | { readonly kind: 'slow'; readonly bytesPerSecond: number }
 
-/**
- * A fault of a whole connection: none, break the connection at once, or, after this many bytes from the other side, break it or halt it for
- * `haltMs`.
- */
+/** A fault of a whole connection: none, a break at once, or, after this many bytes from the target, a break or a halt of `haltMs`. */
 export type ConnectionFault =
   'pass' | 'refuse' | { readonly cutAfter: number } | { readonly haltAfter: number; readonly haltMs: number }
 

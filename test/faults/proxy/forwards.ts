@@ -9,7 +9,7 @@ export interface Forward {
   readonly at: number
   /** The time in milliseconds of `performance.now()` just before the service received the request. */
   readonly atMs?: number
-  /** The status of the answer, or `undefined` if no answer arrived. */
+  /** The status of the reply, or `undefined` if no reply arrived. */
   readonly status: number | undefined
   readonly token?: string | undefined
   /** Default: `V3`. */
@@ -25,13 +25,13 @@ export const sendHeader = 'X-Sent-At'
 export interface ForwardLog {
   /**
    * Records a request. Call this with every request before it is forwarded. The returned function takes the status and the head of the
-   * answer.
+   * reply.
    */
   readonly onForward: (bytes: Buffer) => (status: number, head?: string) => void
   /** Works like `onForward`, for requests to V2. */
   readonly onLegacyForward: ForwardLog['onForward']
   readonly forwards: () => ReadonlyMap<string, readonly Forward[]>
-  /** Returns true for a delimiter of a batch reply that V2 wrote. No two of its replies share a delimiter. */
+  /** Returns true for a delimiter of a batch reply that V2 wrote. No two replies of V2 share a delimiter. */
   readonly isOfV2: (boundary: string) => boolean
 }
 

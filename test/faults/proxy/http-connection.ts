@@ -4,21 +4,21 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Fault } from './fault.ts'
 import { MessageScanner } from './message-scanner.ts'
 
-/** The changes to the requests of a connection, and their observers. */
+/** Decides the faults of the requests of a connection, and observes and changes the requests. */
 export interface RequestHandler {
   readonly decide: (head: string) => Fault
-  /** Is called just before a request is forwarded. The returned function gets the status and the head of the answer, if one arrives. */
+  /** Called just before a request is forwarded. The returned function gets the status and the head of the reply, if a reply arrives. */
   readonly onForward: (bytes: Buffer) => (status: number, head: string) => void
-  /** Returns the request that the other side receives. */
+  /** Returns the request that the service receives. */
   readonly rewrite: (bytes: Buffer) => Buffer
 }
 
-/** The time between the pieces of a slow answer. */
+/** The time between the pieces of a slow reply. */
 const SLOW_TICK_MS = 50
 
 /**
- * Serves one connection of a client, request by request. Each request is read completely, forwarded over one connection to the other side,
- * and answered as `handler` says. Resolves when the connection is over.
+ * Serves one connection of a client, request by request. Each request is read completely, forwarded over one connection to the service, and
+ * answered as `handler` says. Resolves when the connection is over.
  */
 export async function serveHttp(client: Socket, upstream: Socket, handler: RequestHandler): Promise<void> {
   const requests = new ByteSource(client)
@@ -56,7 +56,7 @@ async function readRequest(source: ByteSource): Promise<{ head: string; bytes: B
   }
 }
 
-/** Passes one answer on. `onHead` is called before the first byte leaves. Returns false if the connection must break now. */
+/** Passes one reply on. `onHead` is called before the first byte leaves. Returns false if the connection must break now. */
 async function relayReply(
   source: ByteSource,
   scanner: MessageScanner,
@@ -83,7 +83,7 @@ async function relayReply(
     if (left <= 0) return false
     if (!done) continue
     source.putBack(piece.subarray(used))
-    // An answer that is shorter than the cut also breaks the connection.
+    // A reply that is shorter than the limit of `truncate` also breaks the connection.
     return fault.kind !== 'resetAfter' && fault.kind !== 'truncate'
   }
 }

@@ -8,7 +8,7 @@ type State =
   | { readonly kind: 'untilClose' }
   | { readonly kind: 'done' }
 
-/** The number of bytes of a piece that belong to the message. */
+/** The result of scanning one piece of bytes, of which the first `used` belong to the message. */
 export interface Scan {
   readonly used: number
   /** True if the message is complete. The rest of the piece belongs to the next message. */
@@ -17,7 +17,7 @@ export interface Scan {
 
 /**
  * Finds the end of one HTTP/1.1 message in bytes that arrive in any pieces: by Content-Length, chunked, or by the end of the connection
- * (RFC 9112 6.3). The scanner knows no more of HTTP than that. `bodyless` marks the reply to a HEAD.
+ * (RFC 9112 6.3). `bodyless` marks the reply to a HEAD.
  */
 export class MessageScanner {
   /** The start line and the headers, once they are complete. */
@@ -75,7 +75,7 @@ export class MessageScanner {
 
   private finishHead(text: string): void {
     const status = Number(/^HTTP\/1\.\d (\d{3})/.exec(text)?.[1] ?? 200)
-    // The real answer follows an interim answer.
+    // The final reply follows an interim reply (1xx), so the scan continues.
     if (this.kind === 'reply' && status < 200) return
     this.head = text
     const length = /^content-length:\s*(\d+)\s*$/im.exec(text)?.[1]
@@ -89,7 +89,7 @@ export class MessageScanner {
     this.state = length === 0 ? { kind: 'done' } : { kind: 'length', left: length }
   }
 
-  /** Begins the data of a chunk, which ends with its own line end, or the trailers after the last chunk. */
+  /** Expects the data of a chunk and its final CR LF, or the trailers after the last chunk. */
   private finishSize(size: number): void {
     this.state = size === 0 ? { kind: 'trailers' } : { kind: 'chunkData', left: size + 2 }
   }

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 
 import type { ConnectionFault } from './fault.ts'
 
-/** Passes bytes both ways without interpreting them. The fault occurs after the number of bytes from the other side that `fault` names. */
+/** Passes bytes both ways without interpreting them. The fault occurs after the number of bytes from the target that `fault` names. */
 export function serveRaw(client: Socket, upstream: Socket, fault: ConnectionFault): void {
   const { cutAfter = Infinity, haltAfter = Infinity, haltMs = 0 } = boundsOf(fault)
   let passed = 0

@@ -54,7 +54,7 @@ test(
   async () => {
     const [sound, broken] = await Promise.all([writeTwice([]), writeTwice([defect('date-backwards')])])
     expect(sound).toEqual([])
-    // An older mark that seems to be newer looks like a mark of another program, which the adapter must not overwrite.
+    // The older mark now seems newer, so the adapter takes it for a mark of another program and does not overwrite it.
     expect(broken[0]).toMatchObject({ kind: 'unsettled', because: 'last answer unknown, recorded 0 times' })
   },
 )
@@ -75,7 +75,7 @@ async function strikeAll(
   )
   let struck = 0
   const pick = (): never => kinds[struck++] as never
-  // The journal is never in use, and the first copy is kept.
+  // With this `chance` the damage always strikes while no adapter runs, and the journal is copied only once, before the first damage.
   const random = { ...createRandom(1, 'damage'), pick, chance: (share: number) => share > 0.5 }
   const damage = createJournalDamage(file, random)
   const begin = () => startLife({ configFile, args: [], imports, env: {} })

@@ -11,7 +11,7 @@ test.each(Object.entries(defects))(
     for (const { module, from } of changes) {
       const built = readFileSync(new URL(`../../../dist/${module}`, import.meta.url), 'utf8')
       expect([module, from, built.split(from).length - 1]).toEqual([module, from, 1])
-      // A deleted module may still be in `dist`.
+      // `dist` may still contain a module whose source was deleted.
       const source = new URL(`../../../src/${module.replace(/\.js$/, '.ts')}`, import.meta.url)
       expect(existsSync(source), module).toBe(true)
     }

@@ -25,7 +25,7 @@ export const defects = {
       to: "{ confirmedAt: () => [], lost: [], newer: 'none' }",
     },
   ],
-  /** Stores the writes that V2 serves in the order of their records, and does not recognise them when they are resent to V3. */
+  /** Stores the writes that V2 serves without the ids of their batches, so that a resend to V3 is not recognised. */
   'forget-v2': [
     {
       module: 'writes/relayed-write.js',
@@ -41,7 +41,7 @@ export const defects = {
       from: 'const now = statSync(path, { throwIfNoEntry: false });',
       to: 'return;',
     },
-    // The thread with the database would otherwise start without this module.
+    // Lets the thread with the database inherit the `--import` of this module.
     { module: 'journal/sqlite/store.js', from: 'execArgv: []', to: 'execArgv: process.execArgv' },
   ],
   /** Recognises a mark in a read-back as the posted mark only if the mark has the posted time. */

@@ -87,8 +87,7 @@ function breakWrites(seed: number, share: number, broken: { dropped: string[]; d
     }
     await forward()
     const reply = await forward()
-    // The second copy is sent only now: the adapter may meanwhile have read the first copy back, and the run may end before the second copy
-    // has arrived. A copy that the service rejects is not recorded.
+    // The record counts as doubled only if the service accepted the second copy, which it may also reject.
     if (reply.status < 300) broken.doubled.push(name)
     return reply
   }
@@ -107,7 +106,7 @@ function breakReplies(seed: number, share: number, swapped: string[]): Handler {
   }
 }
 
-/** Handles replies between client and adapter. Sometimes an earlier answer is rewritten with an additional space. */
+/** Creates a handler between client and adapter that sometimes adds a space to the records in the reply to a resent batch. */
 function rewriteReplies(seed: number, share: number): Handler {
   const random = createRandom(seed, 'renderings')
   const known = new Set<string>()
@@ -124,7 +123,7 @@ function rewriteReplies(seed: number, share: number): Handler {
   }
 }
 
-/** Creates a handler between client and adapter that sometimes rejects a batch that was applied as if it were not. */
+/** Creates a handler between client and adapter that sometimes replaces the reply to an applied batch by a 503. */
 function denyReplies(seed: number, share: number, denied: string[]): Handler {
   const random = createRandom(seed, 'denials')
   return async ({ forward }) => {

@@ -3,14 +3,14 @@ import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 
 /**
- * Counts the records that a killed process has left open, in the journal itself. Only a process with open records was killed at work. With
- * SQLite all processes of the file are gone at this moment. The count only reads, and the next process recovers the file by itself.
+ * Counts the records that a killed process left open in its journal. A kill counts as "at work" only if there are any. With SQLite no
+ * process has the file open at this moment. The query only reads, so the next process still has to recover the file.
  */
 export async function countOpen(url: string, pid: number): Promise<number> {
   const isFile = url.startsWith('sqlite:')
   const ofProcess = isFile ? '' : `JOIN journal_instances i ON i.id = b.instance WHERE i.pid = ${pid}`
   const asked = ask(url, `SELECT coalesce(sum(b.open), 0) AS open FROM journal_batches b ${ofProcess}`)
-  // The server may be down now. The result is then unknown, so the kill does not count.
+  // The PostgreSQL server may be down now. Its open records are then unknown, and the kill does not count as "at work".
   const [row] = isFile ? await asked : await asked.catch(() => [])
   return Number(row?.['open'] ?? 0)
 }
@@ -36,7 +36,7 @@ async function ask(url: string, text: string): Promise<readonly Record<string, u
     }
   }
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 500 })
-  // A server that crashes meanwhile breaks the connection. The query then fails.
+  // If the server crashes, the connection emits an error, which would end this process without a listener. The query fails in any case.
   client.on('error', () => undefined)
   try {
     await client.connect()

@@ -11,7 +11,7 @@ interface PauseTarget {
   readonly maxMs?: number
 }
 
-/** How processes are paused. All random choices come from `random`. */
+/** The settings of `startPauses`. All random choices come from `random`. */
 interface PausePlan {
   readonly random: Random
   readonly targets: readonly PauseTarget[]
@@ -19,13 +19,13 @@ interface PausePlan {
   readonly lanes: number
   /** The shortest and the longest pause. Pauses are drawn on a logarithmic scale. */
   readonly lastMs: readonly [number, number]
-  /** The longest time of a lane between two pauses. */
+  /** The longest time between two pauses of a lane. */
   readonly gapMs: number
 }
 
 /**
- * Pauses processes with SIGSTOP and wakes them with SIGCONT, as a debugger, a full host or a suspended VM does, repeatedly until
- * `stop` is called. Then all processes run.
+ * Pauses processes with SIGSTOP and wakes them with SIGCONT, as a debugger, a full host or a suspended VM does, repeatedly until `stop` is
+ * called. `stop` wakes all processes.
  */
 export function startPauses({
   random,

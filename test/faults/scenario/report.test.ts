@@ -16,8 +16,8 @@ test.each<[what: string, results: readonly RunResult[], faults: readonly string[
   ['enough happened and nothing was found', [quiet], []],
   ['something was found', [{ ...quiet, findings: [finding('lost'), finding('ledger'), finding('lost')] }], ['2 lost', '1 ledger']],
   ['a process ended by itself', [{ ...quiet, crashes: ['ended 1'] }], ['1 processes ended by themselves']],
-  ['too few were killed', [{ ...quiet, kills: 39 }], ['39 kills are fewer than 40']],
-  ['too few were paused', [{ ...quiet, pauses: 19 }], ['19 pauses are fewer than 20']],
+  ['too few processes were killed', [{ ...quiet, kills: 39 }], ['39 kills are fewer than 40']],
+  ['too few processes were paused', [{ ...quiet, pauses: 19 }], ['19 pauses are fewer than 20']],
   ['nothing was run', [], ['0 kills are fewer than 40', '0 pauses are fewer than 20', 'no scenario was run']],
 ])('judgeRun lists the faults of a run in which %s', (_what, results, faults) => {
   expect(judge(results, { kills: 40, pauses: 20 })).toEqual(faults)

@@ -131,7 +131,7 @@ function describeStages(stages: NonNullable<RunResult['stages']>, repeated: numb
   ].join('; ')
 }
 
-/** The minimum of events in a run of scenarios. */
+/** The minimum numbers of events in a run. */
 export type Wanted = Partial<Record<'kills' | 'pauses' | 'changes', number>>
 
 interface JudgedRun {

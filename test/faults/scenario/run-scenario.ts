@@ -133,7 +133,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
     for (const each of [changes, pauses, clockSteps, storms, times, crashes]) await each?.stop()
     for (const proxy of proxies) proxy.stopFaults()
     await Promise.all(supervisors.map((each) => each.stopKilling()))
-    // Unfinished batches are about to be resent. At `legacy` that may be too late for V3's stored answers.
+    // The clients are about to resend their unfinished batches. At `legacy` the adapter knows V3's earlier answers only for a short time.
     await leaveLegacy(scenario, storeUrl)
     const check = async (): Promise<Checked> =>
       checkHistory(load.history(), (await readJson(`${sandboxUrl}/_sandbox/effects`)) as EffectEntry[], {
@@ -158,7 +158,7 @@ export async function runScenario(scenario: Scenario, bounds: RunBounds): Promis
       startMs: sum(supervisors.map((each) => each.counts().startMs)) / supervisors.length,
       crashes: supervisors.flatMap((each) => each.counts().crashes),
       findings: [
-        // Stored replies are lost with the journal, and are rendered anew from the marks of the service.
+        // If the journal was lost, the adapter composes replies to resent batches anew, so their bytes may change.
         ...findings.filter(({ kind }) => damage === undefined || kind !== 'changedReply'),
         ...ledger.map((finding): Finding => ({ ...finding, story })),
         ...(damage?.findings() ?? []),
@@ -192,14 +192,14 @@ async function isSettled(load: Load, check: () => Promise<Checked>): Promise<boo
   return (await check()).findings.every(({ kind }) => kind !== 'unsettled')
 }
 
-/** The clients' settings when V2 serves too. */
+/** Returns the additional settings of the clients if V2 serves too. */
 function stagedLoad({ stages }: Scenario, log: ForwardLog): Partial<LoadOptions> {
   if (stages === undefined) return {}
   const { resendWindowMs } = stages
   return {
     schools: schoolsOf(stages),
     isOfV2: log.isOfV2,
-    // Half of the time, because the adapter counts from the end of the request, and the store counts from the next second.
+    // Only half of the window, because the adapter counts from the end of the request, and the store counts from the next second.
     sendAgainMs: resendWindowMs / 2,
     relayedMs: ({ name }) =>
       log
@@ -209,13 +209,13 @@ function stagedLoad({ stages }: Scenario, log: ForwardLog): Partial<LoadOptions>
   }
 }
 
-/** Returns only the last events, because the earlier events already have marks. */
+/** Reads the ids that clients may write to, with only the last `lastEvents` events, because earlier events already have marks. */
 async function readSamples(sandboxUrl: string, lastEvents = Infinity): Promise<Samples> {
   const samples = (await readJson(`${sandboxUrl}/_sandbox/samples`)) as Samples
   return { ...samples, events: samples.events.slice(-lastEvents) }
 }
 
-/** Returns different tokens, each with all permissions. */
+/** Returns `count` different tokens, each with all permissions. */
 async function issueTokens(sandboxUrl: string, count: number): Promise<string[]> {
   const body = new URLSearchParams({
     grant_type: 'client_credentials',

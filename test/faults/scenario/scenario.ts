@@ -25,7 +25,9 @@ export interface Scenario {
   readonly imports?: readonly string[]
   /** How the processes are killed, or `undefined` if they are not killed. */
   readonly kills?: Pick<KillPlan, 'failpointShare' | 'lifeMs'>
-  /** The number of clients with their own token, which no other client may be served with. Default: all clients share one token. */
+  /**
+   * The number of clients with their own token, which the adapter must not use for another client. Default: all clients share one token.
+   */
   readonly clients?: number
   readonly storms?: readonly StormName[]
   /** Faults of the connections between adapter and service. */
@@ -43,7 +45,7 @@ export interface Scenario {
   readonly service?: readonly string[]
   /** The number of the service's latest events that receive writes. Default: all. */
   readonly lastEvents?: number
-  /** The time from PostgreSQL's readiness until it crashes and starts again. */
+  /** The time from PostgreSQL's readiness until it crashes and starts again. Default: it does not crash. */
   readonly storeLivesMs?: number
   /** True if the journal's file is damaged between and during the lives of the adapter. The remaining journal is adopted. */
   readonly damaged?: boolean
@@ -61,7 +63,7 @@ export interface Scenario {
 }
 
 export interface ScenarioStages {
-  /** The first stage. */
+  /** The stage of the partner at the start of the run. */
   readonly begin: Stage
   readonly schools: number
   /** The number of operators who change the stage concurrently. */
@@ -90,7 +92,7 @@ const calm = { thinkMs: 200 } as const
 const small = { maxRecords: 7 } as const
 
 const shaky = { refuse: 0.01, resetBefore: 0.02, resetAfter: 0.04, truncate: 0.03, stall: 0.05 } as const
-/** A partner that two operators move back and forth, and clients of four schools that soon resend unanswered batches. */
+/** A partner with four schools that two operators move back and forth between the stages. */
 const stages = {
   begin: 'legacy',
   schools: 4,
@@ -110,7 +112,7 @@ const staged = {
   thinkMs: 100,
 } as const
 
-/** Kills and lost answers in front of a service that stores other values than it received. */
+/** Returns a scenario with kills and lost replies, and with a service that stores other values than it receives. */
 function altered(name: string, values: NonNullable<Scenario['values']>): Scenario {
   return {
     name,
@@ -161,7 +163,7 @@ export const scenarios = {
     name: 'a service that takes one mark',
     store: 'sqlite',
     onExisting: 'conflict',
-    // The service has many learners, and sessions without any marks yet.
+    // At this scale there are many learners and sessions without marks, so that not every write is a conflict.
     service: ['--scale', 'school', '--db', ':memory:'],
     lastEvents: 2,
     kills: { failpointShare: 0.3, lifeMs: [50, 600] },
@@ -199,7 +201,7 @@ export const scenarios = {
     name: 'two workers, SQLite',
     store: 'sqlite',
     workers: 2,
-    // A worker that dies while it starts also ends its parent, and such a death is not a failpoint of the journal.
+    // No failpoints: a worker that dies while it starts also ends its parent, which the supervisor would report as a crash.
     kills: { failpointShare: 0, lifeMs: [500, 2_000] },
     behind: { resetBefore: 0.01, resetAfter: 0.01 },
   },
@@ -281,7 +283,7 @@ export const scenarios = {
     service: ['--scale', 'school', '--db', ':memory:'],
     kills: { failpointShare: 0, lifeMs: [200, 800] },
     behind: { resetAfter: 0.02 },
-    // A read-back cannot replace what a lost journal knew about the order of two marks of one learner and session.
+    // Each write has its own learner or session, because only the lost journal knew the order of two marks of one learner and session.
     load: { ...small, uniqueKeys: true, replayShare: 0, thinkMs: 200 },
   },
   paused: {

@@ -19,9 +19,9 @@ export interface StageChangeCounts {
   readonly back: number
   /** The number of successful changes that were made with the command line. */
   readonly commands: number
-  /** The failed changes by reason. */
+  /** The number of failed changes, by reason. */
   readonly refused: Readonly<Record<string, number>>
-  /** The durations of the longest attempted step forward, and of all of them. Writes may have been held for as long. */
+  /** The duration of the longest attempted step forward, and the total of all. A step forward may hold writes for its whole duration. */
   readonly longestMs: number
   readonly heldMs: number
 }
@@ -45,7 +45,10 @@ const LEFT_SHARE = 0.05
 const COMMAND_SHARE = 0.08
 const TRIES = 20
 
-/** Starts to change the stage of the partner, if the scenario asks for it: several operators, each with its own connection. */
+/**
+ * Starts the operators that change the stage of the partner, each with its own connection to the store. Returns `undefined` if the scenario
+ * changes no stage.
+ */
 export async function changeStages(
   { stages }: Scenario,
   { storeUrl, config }: Pick<Instances, 'storeUrl' | 'config'>,
@@ -140,7 +143,7 @@ interface Operator {
   readonly configFile: string
 }
 
-/** Changes the stage of the partner once, like the commands. */
+/** Draws one change of the partner's stage and makes it, by the store's functions or sometimes by the command line. */
 async function changeOnce({ store, stages, random, name, configFile }: Operator): Promise<StageOutcome> {
   const { from, expectedRevision } = await readState(store, stages)
   const { to, isBack } = drawChange(random, from, schoolsOf(stages))
@@ -192,7 +195,9 @@ async function changeByCommand(
   return `command: ${/"result": *"([^"]+)"/.exec(stdout)?.[1] ?? stderr.slice(0, 200)}`
 }
 
-/** The shares of steps forward and of ways back at a stage. The rest changes the share of `canary`, or nothing. */
+/**
+ * The shares of steps forward and of steps back at a stage. The remaining changes draw a new percentage, which matters at `canary` only.
+ */
 const habits: Readonly<Record<Stage, { readonly forward: number; readonly back: number }>> = {
   legacy: { forward: 1, back: 0 },
   shadow: { forward: 0.85, back: 0.15 },
@@ -200,7 +205,7 @@ const habits: Readonly<Record<Stage, { readonly forward: number; readonly back: 
   v3: { forward: 0.2, back: 0.8 },
   complete: { forward: 0, back: 1 },
 }
-/** The share of ways back from a stage where V3 serves everything that lead only one stage down. */
+/** The share of steps back from `v3` and `complete` that lead only one stage down. */
 const ONE_DOWN_SHARE = 0.4
 
 function drawChange(
@@ -228,7 +233,7 @@ function drawChange(
   return { to: drawShare(random, stage, schools), isBack: false }
 }
 
-/** Draws some of the schools by their share, and sometimes one by its name. */
+/** Draws the percentage of schools that V3 serves, and sometimes a school that V3 always or never serves. */
 function drawShare(random: Random, stage: Stage, schools: readonly string[]): StageSetting {
   const named = (): string[] => (random.chance(0.3) ? [random.pick([schools[0] ?? '', ...schools])] : [])
   return { stage, percent: random.below(101), always: named(), never: named() }

@@ -17,15 +17,15 @@ import { overridesIn } from '../../support/main-of-cli.ts'
 /** Adapters that share one store. */
 export interface Instances {
   readonly supervisors: readonly Supervisor[]
-  /** The store's server, if it can be crashed. */
+  /** The PostgreSQL server of the journal, or `undefined` if the scenario uses another store. */
   readonly postgres: TestPostgres | undefined
-  /** The URL of the journal behind any proxy. */
+  /** The URL of the journal itself, not of a proxy in front of it. */
   readonly storeUrl: string
-  /** The configuration of the adapters behind any proxy. */
+  /** The configuration of the adapters, but with the URL of the journal itself. */
   readonly config: object
   /** The proxy between adapters and store, if there is one. */
   readonly storeWay: FaultProxy | undefined
-  /** Files with the clocks of the machines, if the clocks can be stepped. */
+  /** The files with the clock offset of each machine. Empty if the scenario steps no clock. */
   readonly clocks: readonly string[]
   readonly damage: JournalDamage | undefined
   close(): Promise<void>
@@ -117,7 +117,7 @@ export async function startInstances(
   }
 }
 
-/** Returns the parts of the configuration for a partner that moves between V2 and V3. */
+/** Returns the sections of the configuration for a partner that moves between V2 and V3. */
 function stagedConfig(
   { stages }: Scenario,
   { v2 }: ServiceUrls,

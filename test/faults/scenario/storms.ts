@@ -79,7 +79,7 @@ export async function control(url: string, name: 'faults' | 'values', body: obje
     body: JSON.stringify(body),
   })
   const text = await reply.text()
-  if (!reply.ok) throw new Error(`the sandbox takes no such ${name}: ${text}`)
+  if (!reply.ok) throw new Error(`the sandbox rejected the ${name}: ${text}`)
 }
 
 function retryAfter(random: Random): { headers?: Record<string, string> } {

@@ -17,9 +17,9 @@ export interface KillPlan {
   readonly store: Failpoint['store']
   /** The shortest and the longest life of a process after it is ready. */
   readonly lifeMs: readonly [number, number]
-  /** True if a start may end because the store is unreachable. The next start follows then. */
+  /** True if a start may fail because the store is unreachable. The supervisor then starts the next process. */
   readonly mayMissStore?: boolean
-  /** Is called when a process is gone, before the next one starts. */
+  /** Called when a process has ended, before the next one starts. */
   readonly betweenLives?: (begin: () => Life, place: AdapterPlace) => Promise<void>
   /** Returns the number of records that a process left open. Default: the records are not counted. */
   readonly countOpen?: (pid: number) => Promise<number>
@@ -56,7 +56,7 @@ export interface Supervisor {
   readonly port: number
   readonly url: string
   counts(): SupervisorCounts
-  /** The current process. With workers, this is their parent. */
+  /** Returns the id of the current process, which is the parent if there are workers. */
   pid(): number
   /** Kills the process once more, and resolves when the next process is ready. The next process is not killed. */
   stopKilling(): Promise<void>
@@ -65,7 +65,10 @@ export interface Supervisor {
 
 /** The time after which a process that did not reach its failpoint is killed anyway. */
 const FAILPOINT_MS = 700
-/** The share of kills that happen while the process is still starting, and the least share of the start that is over then. */
+/**
+ * EARLY_SHARE is the share of kills while the process is still starting. EARLY_FROM is the least share of the start time before such a
+ * kill.
+ */
 const EARLY_SHARE = 0.1
 const EARLY_FROM = 0.6
 const READY_MS = 60_000

@@ -47,10 +47,9 @@ export function findStuck(
   return writes.filter((own) => !isFinal(own) && !mayStay(own))
 }
 
-/** The number of writes before and after a write that a finding describes. */
+/** The number of writes that a finding describes before and after its own write. */
 const NEIGHBOURS = 4
 
-/** Returns the finding about a stuck write. */
 export function toUnsettled({ write: { name: of }, answers }: WriteHistory): Finding {
   const last = answers.at(-1)?.answer.kind ?? 'nothing'
   return { kind: 'unsettled', of, because: `last answer ${last}, although the service works again` }

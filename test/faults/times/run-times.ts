@@ -32,7 +32,7 @@ import { createUnheard } from './unheard.ts'
 
 interface TimesRun {
   readonly seed: number
-  /** Returns the URL of an empty journal store, or `undefined` for a file. */
+  /** Creates an empty PostgreSQL database and returns its URL. Default: the journal is an SQLite file. */
   readonly createDatabase?: (() => Promise<string>) | undefined
   /** Receives the logs of the adapters. Default: the logs are discarded. */
   readonly logFolder?: string | undefined
@@ -46,7 +46,7 @@ const SETTLE_MS = 10_000
 const GRACE_MS = 300
 const REPLAYS = 20
 const HOUR_MS = 3_600_000
-/** The number of keys, which is small so that marks of one key meet often. */
+/** Few learners and events, so that clients often write marks of the same learner at the same event. */
 const LEARNERS = 8
 const EVENTS = 3
 const TWIN_KEYS = 2
@@ -121,7 +121,7 @@ export async function runTimes({ seed, createDatabase, logFolder }: TimesRun): P
     const twins = Array.from({ length: TWIN_KEYS }, (_, number) => {
       const draw = createRandom(seed, `twins ${number}`)
       const schools = SCHOOLS.map((name, index): School => {
-        // If a client gives up a request, V2 may apply the request after the client's next write.
+        // Clients of V2 never give up a request, because V2 might apply the request after the client's next write.
         const impatience = index === 0 ? 0 : patience.impatience
         const client = createLoadClient({
           ...{
@@ -219,7 +219,7 @@ function withoutPresence(effect: EffectEntry, { writes }: History): EffectEntry 
   return write === undefined ? effect : { ...effect, present: write.present, absent: write.absent }
 }
 
-/** Returns the token of a school, which names its owner. */
+/** Returns a token that names the school as its client, so that the batches of each school have their own owner. */
 function tokenOf(school: string): string {
   const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url')
   return `${encode({ alg: 'none' })}.${encode({ iss: 'https://issuer', client_id: school })}.${encode({})}`
@@ -328,7 +328,7 @@ function withStory(findings: readonly Finding[], story: readonly string[]): read
   })
 }
 
-/** The number of concurrent runs, because each mostly waits. */
+/** The number of concurrent runs. Each run mostly waits. */
 const LANES = 3
 /** One of this many runs has its journal in PostgreSQL. */
 const POSTGRES_EVERY = 5

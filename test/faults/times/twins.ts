@@ -17,14 +17,17 @@ export interface Twins {
 
 export interface TwinOptions {
   readonly seed: number
-  /** The first number of its batches. */
+  /** The number of the first batch. */
   readonly from: number
   readonly random: Random
   readonly tick: () => number
   /** The schools whose clients write the marks, in any order. */
   readonly schools: readonly [School, ...School[]]
   readonly write: Omit<Write, 'name' | 'comment'>
-  /** True if the service keeps one mark. A service that keeps several shows the mark with the latest time, whenever it was recorded. */
+  /**
+   * True if the service keeps only one mark of a learner and session. A service that keeps several marks shows the mark with the latest
+   * time, whenever it was recorded.
+   */
   readonly replaces: boolean
   readonly effects: () => Promise<readonly EffectEntry[]>
   /** The time within which a mark must be final after `stop`. */
@@ -41,8 +44,8 @@ export interface School {
 const comments = ['the one', 'the other'] as const
 
 /**
- * Starts a client of `Twins`. Equal contents have equal effects, so each mark is checked when it is final: the service has its content, and
- * V3 received it at most once.
+ * Starts a client of `Twins`. Its marks have equal contents and no names, so each mark is checked as soon as it is final: the service must
+ * show its content, and V3 must have recorded it at most once.
  */
 export function startTwins(options: TwinOptions): Twins {
   const { random, tick, schools, write, effects } = options

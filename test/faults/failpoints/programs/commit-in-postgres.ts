@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 
-// Commits three numbers in one transaction each.
+// Commits three numbers, each in its own transaction.
 
 const client = new Client({ connectionString: process.argv[2] })
 await client.connect()

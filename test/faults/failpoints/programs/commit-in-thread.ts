@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { isMainThread, Worker, workerData } from 'node:worker_threads'
 
-// Commits three numbers in one transaction each, in a thread that starts without the arguments of the process.
+// Commits three numbers, each in its own transaction, in a thread that starts without the arguments of the process.
 
 if (isMainThread) {
   new Worker(new URL(import.meta.url), { workerData: process.argv[2], execArgv: [] })
