@@ -7,7 +7,7 @@ interface ActiveRun {
   onLost: (() => void) | undefined
 }
 
-/** The records that the runs of this process work on. A run claims its records first, so that no record is in two runs. */
+/** The records that runs of this process are working on. A run claims its records first, so that no two runs post the same record. */
 export type ActiveRecords = ReturnType<typeof createActiveRecords>
 export type Claim = ReturnType<ActiveRecords['claim']>
 
@@ -27,14 +27,14 @@ export function createActiveRecords() {
       if (own.size > 0) runs.set(batch, others.add(run))
       let lost: Promise<false> | undefined
       return {
-        /** Returns true while the record belongs to this run and its outcome is not durable. A run may work only on such records. */
+        /** Returns true if this run claimed the record and has not released it. A run may work only on records for which this is true. */
         has: (position: number): boolean => own.has(position),
-        /** Resolves with false when the lease of the run is lost, which ends the run's waits for older records. */
+        /** Resolves with false when the lease of the run is lost, so that the run stops waiting for older records. */
         lost: (): Promise<false> =>
           (lost ??= new Promise<false>((resolve) => {
             run.onLost = () => resolve(false)
           })),
-        /** Releases records once their outcomes are durable. */
+        /** Releases records. Must be called only once their outcomes are durable. */
         release: (settled: Iterable<number>): void => {
           for (const position of settled) own.delete(position)
           removeIfDone()
@@ -47,7 +47,7 @@ export function createActiveRecords() {
       }
     },
     has: (batch: number): boolean => runs.has(batch),
-    /** Ends the waits of all runs under another lease than `lease`, because those leases are lost. */
+    /** Ends the waits of all runs whose lease is not the current `lease`, because every earlier lease is lost. */
     endOtherLeases: (lease: number): void => {
       for (const list of runs.values()) {
         for (const run of list) if (run.lease !== lease) run.onLost?.()
@@ -58,7 +58,7 @@ export function createActiveRecords() {
 
 /** Open records of one batch that no run works on. */
 export interface Orphan {
-  /** Each open record, with the older records that it waits for. */
+  /** Maps the position of each open record to the older records that it waits for. */
   readonly after: Predecessors
   readonly lease: number
   /** The monotonic time in milliseconds after which none of the records was sent. */
@@ -68,8 +68,8 @@ export interface Orphan {
 export type Orphans = Map<number, Orphan>
 
 /**
- * Hands open records of a batch over to recovery. None of the records was sent after `sinceMs`. Keeps orphans of the batch that have the
- * same lease, and replaces orphans of another lease.
+ * Adds the open records `left` of a batch to the orphans, which recovery finishes. None of these records was sent after `sinceMs`. Keeps
+ * the batch's orphans that have the same lease, and replaces its orphans that have another lease.
  */
 export function markOrphaned(
   orphans: Orphans,

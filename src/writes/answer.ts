@@ -21,23 +21,23 @@ import { runRecords } from './run.ts'
 import { createReplyIds, encodeStoredRequest, type StoredRequest } from './stored-request.ts'
 import { openWriteSession } from './write-session.ts'
 
-/** The work of listing one record for the journal, as the number of batch bytes whose decoding takes as long. */
+/** The cost of preparing one record, or the reply part of a faulty record, in batch bytes that take as long to decode (`Slices.spend`). */
 const RECORD_WORK = 64
 const FAULT_WORK = 4_096
-/** The bytes and digests for a journal without a store, which reads neither. */
+/** Replaces the digest and the payload if the journal is not durable, because such a journal reads neither. */
 const NOTHING = new Uint8Array(0)
 
-/** Reply parts of records that are refused without being sent, by position. */
+/** Maps positions to the reply parts of records that are not sent, because they have faults or a newer record superseded them. */
 type RefusedParts = ReadonlyMap<number, PartReply>
 
 /**
  * Makes a write request durable, posts its records, and settles and answers each record. A resent request is answered from the journal
  * (product contract 3). This request has applied nothing if the function throws `ADP_JOURNAL_UNAVAILABLE` or `ADP_JOURNAL_DAMAGED`, or
- * `ADP_TOKEN` or `ADP_FORBIDDEN` because V3 denied the credentials. Throws `ADP_OUTCOME_UNKNOWN` if the journal may contain the batch, or
- * knows the batch and cannot read it.
+ * `ADP_TOKEN` or `ADP_FORBIDDEN` because V3 denied the credentials. Throws `ADP_OUTCOME_UNKNOWN` if an earlier copy of the batch may have
+ * been applied and its result is not available now.
  *
- * `expectCurrent` is called immediately before the batch is made durable, which may be long after receipt for a resent batch. This callback
- * throws if another instance may by then serve the client from the other interface.
+ * Calls `expectCurrent` immediately before the batch becomes durable, which may be long after receipt if the batch was sent before. The
+ * callback throws if another instance may by then send the writes of this client to V2.
  */
 export async function answerWrites(
   context: WriteContext,
@@ -87,7 +87,7 @@ export async function answerWrites(
   while (begun.kind === 'known') {
     const before = begun
     const { newer = [] } = before
-    // If V2 received the batch before, its records may be applied again only if no newer record of the same keys was applied.
+    // A batch that V2 received before must not overwrite newer marks, so this request first waits until the newer records have ended.
     if (newer.length > 0 && !(await context.predecessors.until(newer, partner.budgetMs)))
       throw waitsForNewer()
     const found = await answerKnown(context, authorisation, planned, before, openReply)
@@ -98,8 +98,8 @@ export async function answerWrites(
     begun = await begin()
     if (begun.kind === 'new' || begun.batch !== before.batch) continue
     if (begun.newer === undefined) throw resultLost()
-    // The newer records stay unknown, or more newer records have arrived. An empty list means that newer marks were confirmed while this
-    // request waited. The next round finds these marks, so a second empty list would repeat for ever.
+    // Gives up if newer records are still unknown after the wait, or if more newer records have arrived. An empty list means that newer
+    // marks were confirmed meanwhile, so one more round looks for superseded records. A second empty list would repeat for ever.
     if (before.newer !== undefined && (begun.newer.length > 0 || before.newer.length === 0))
       throw waitsForNewer()
   }
@@ -117,7 +117,7 @@ export async function answerWrites(
     positions: isDropped ? [] : [...plan.records.keys()].filter((position) => !refused.has(position)),
     after,
     mayBeApplied: (position: number) => mayBeApplied(sentToV2?.records[position]),
-    // If the journal does not know the keys of the batch on V2, only a read of V3 shows newer marks.
+    // Reads V3 before posting, because the journal may lack the keys of a batch that V2 received. Then only a read of V3 shows newer marks.
     isChecked: sentToV2 !== undefined && isReadBack(partner),
     isNew: true,
     clientWaits: true,
@@ -136,7 +136,10 @@ export async function answerWrites(
   }
 }
 
-/** Answers a known batch, or returns its state on V2 if V3 serves the batch now. Returns `undefined` if the batch is no longer stored. */
+/**
+ * Answers a known batch from the journal. Returns its state on V2 if V2 received it without a usable reply, so that V3 now serves it.
+ * Returns `undefined` if the batch is no longer stored.
+ */
 async function answerKnown(
   context: WriteContext,
   authorisation: Authorisation,
@@ -167,7 +170,7 @@ async function toFaultParts(
   return parts
 }
 
-/** Returns the reply parts of all records that are not sent: refused records, and records that a newer record supersedes. */
+/** Returns the reply parts of all records that are not sent: records with faults, and records that a newer record superseded. */
 function withSuperseded(
   sentToV2: SentToV2,
   { records }: Plan,

@@ -13,9 +13,9 @@ import { readPaced } from './write-session.ts'
 
 /**
  * Verifies that a client may receive V3's stored replies to a batch. V3 must have accepted the client's token for the batch before, or must
- * accept the token now for a read of one mark of the batch. Returns false if no check is needed yet. Throws `ADP_TOKEN` or `ADP_FORBIDDEN`
- * with V3's message if V3 denies the token, `ADP_FORBIDDEN` if the token cannot see the mark, and `ADP_OUTCOME_UNKNOWN` if V3 does not
- * respond.
+ * accept the token now for a read of one mark of the batch. Returns true once V3 has accepted the token, and false if no check is needed
+ * yet. Throws `ADP_TOKEN` or `ADP_FORBIDDEN` with V3's message if V3 denies the token, `ADP_FORBIDDEN` if V3 does not show the mark to the
+ * token, and `ADP_OUTCOME_UNKNOWN` if V3 cannot be read in time.
  */
 export async function checkToken(
   context: WriteContext,
@@ -41,7 +41,7 @@ function needsCheck(
 ): boolean {
   if (partner.tokens !== undefined) return false
   const sender = accepted.senderOf(batch)
-  // An open record that is sent with the credentials of this client needs no check, because V3 itself judges these credentials.
+  // An open record that is sent with this client's credentials needs no check, because V3 judges the credentials when it gets the record.
   const isSender = sender !== undefined && isSameCredentials(sender, client)
   return records.some(
     (record) =>
@@ -55,7 +55,7 @@ function isFromService({ state, superseded }: StoredRecord): boolean {
   return state === 'confirmed' || (state === 'refused' && !superseded)
 }
 
-/** Reads a mark of the batch several times, because a read may be stale and its connection may break. */
+/** Reads a mark of the batch with the client's token. Repeats the read, because a read may be stale and its connection may break. */
 async function askService(
   context: WriteContext,
   authorisation: Authorisation,

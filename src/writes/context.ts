@@ -12,17 +12,17 @@ import type { PredecessorWatch } from './predecessors.ts'
 export interface WriteContext {
   readonly v3: V3Client
   readonly reader: V3Reader
-  /** The base address of V3. The same batch for another service is a different batch. */
+  /** The base address of V3, which is part of a batch's identity: the same bytes for another service are a different batch. */
   readonly upstream: string
   readonly journal: Journal
   readonly predecessors: PredecessorWatch
   /**
-   * The credentials that V3 accepted. Accepted credentials decide whose share a request uses, and finish writes whose own credentials are not
-   * stored.
+   * The credentials that V3 accepted. They decide whether a request uses its owner's share of connections and queue places or the share of
+   * newcomers, and recovery uses them to finish writes whose own credentials are not stored.
    */
   readonly accepted: AcceptedCredentials
   readonly verdicts: TokenVerdicts
-  /** Open records that no run works on, left by dead instances or by runs of this process that could not finish, for recovery to finish. */
+  /** Open records that dead instances, or runs of this process, could not finish. Recovery finishes them. */
   readonly orphans: Orphans
   readonly echoes: EchoLearning
   /** Called with the time in milliseconds from the loss of a reply to the first read that showed the mark. */
@@ -40,7 +40,7 @@ export interface WriteContext {
   readonly newId: () => string
 }
 
-/** Learns from V3's replies how V3 changes the values that it stores, so that marks that are read back can be compared with posted records. */
+/** Learns from V3's replies how V3 changes the values that it stores, so that a read-back recognises a posted record in a stored mark. */
 export type EchoLearning = ReturnType<typeof createEchoLearning>
 
 export function createEchoLearning(nowMs: () => number) {

@@ -3,9 +3,9 @@ import { arrivalMs, type Partner } from '../partners/partner.ts'
 import type { SentTogether } from '../v3/index.ts'
 
 /**
- * The progress of a `$batch` whose reply was lost, as reads of V3 show it. V3 applies the records of a `$batch` one after another even
- * after the connection is lost. The `$batch` is therefore over only when no record has appeared for a time that grows with the number of
- * missing records.
+ * The progress of a `$batch` whose reply was lost, as reads of V3 show it. V3 applies the records of a `$batch` one after another, even
+ * after the connection is lost. The `$batch` therefore counts as over only when no record has appeared for a time that grows with the
+ * number of missing records.
  */
 export interface Execution {
   /** Returns the monotonic time in milliseconds at which the reply was lost or the last record appeared. */
@@ -21,7 +21,7 @@ interface Together extends SentTogether {
   readonly atOnce?: number
 }
 
-/** Creates the function that returns the execution of records that were sent together. Records of one `$batch` share one execution. */
+/** Creates a function that returns the `Execution` of a `$batch`. Calls with the same `together` object return the same execution. */
 export function createExecutions(
   partner: Pick<Partner, 'readBackAfterMs' | 'batchRecordMs'>,
   clock: Pick<Clock, 'nowMs'>,

@@ -20,7 +20,7 @@ import { retryDeadlineMs, unsentOutcome } from './settlement-policy.ts'
 import { readSending, wasOnV2 } from './stored-request.ts'
 import { openWriteSession, type SessionOptions, type WriteSession } from './write-session.ts'
 
-/** A batch to finish. `positions` lists its due records, or is `undefined` for its orphans. */
+/** A batch to finish. `positions` lists its due records, or is `undefined` if its orphans are to be finished. */
 export interface Work {
   readonly batch: number
   readonly positions: readonly number[] | undefined
@@ -34,7 +34,7 @@ export interface Waiting {
   readonly partner: string
   readonly owner: string
   readonly sender: string | undefined
-  /** The maximum number of records in one `$batch` (`StoredRequest`). If it is absent, the current setting of the partner applies. */
+  /** The maximum number of records in one `$batch` (see `StoredRequest`). If `undefined`, the current setting of the partner applies. */
   readonly together: number | undefined
   readonly untilMs: number
 }
@@ -49,17 +49,20 @@ export type AuthoriseStored = (
 export type ReadBackMs = (partner: string, missing?: number, together?: number) => number
 
 /**
- * Finishes a batch without its client. Returns `early` if the batch must be retried soon, `later` if the batch must be retried after a
- * rest, or the prerequisite that the batch waits for.
+ * Finishes a batch without its client. Returns `early` if it is too early to end the batch, so that the next search must find it again,
+ * `later` if the batch must rest before the next attempt, or the prerequisite that the batch waits for.
  */
 type FinishBatch = (work: Work) => Promise<'done' | 'early' | 'later' | Waiting>
 
-/** Why a record becomes a dead letter: its request or rows are unreadable, or no credentials, configuration or token came until the deadline. */
+/** Why a record becomes a dead letter. `noCredentials`, `noPartner` (no configuration) and `noToken` apply after the retry deadline. */
 type DeadLetterReason = 'unreadable' | 'damaged' | 'noCredentials' | 'noPartner' | 'noToken'
 
-/** Maximum number of records finished at a time. Read-backs mostly wait, and the connection pool and the rate limit bound the calls. */
+/** Maximum number of records of a batch finished at a time. High, because read-backs mostly wait and the rate limit bounds the calls. */
 const RECORDS_AT_A_TIME = 256
-/** Maximum number of denied credentials to remember per batch, and of batches with denied credentials. Evicted credentials are tried once more. */
+/**
+ * Maximum number of denied credentials to remember per batch, and of batches with denied credentials. Evicted credentials are tried once
+ * more.
+ */
 const MAX_DENIED = 8
 const MAX_DENIED_BATCHES = 10_000
 
@@ -73,8 +76,8 @@ interface Prepared {
 
 /**
  * Creates the function that finishes batches. A batch uses the stored credentials that it arrived with, if V3 accepts them. Otherwise the
- * batch uses other credentials of its owner that V3 has accepted, or the same credentials once a client sends them again. A batch never uses
- * credentials of another owner. Without credentials the batch waits for its client until the deadline of retries.
+ * batch uses other credentials of its owner that V3 has accepted, or the same credentials once a client sends them again. A batch never
+ * uses credentials of another owner. Without credentials the batch waits for its client until the retry deadline.
  */
 export function createFinisher(
   context: WriteContext,
@@ -84,7 +87,9 @@ export function createFinisher(
   const { journal, orphans, accepted } = context
   const denied = new BoundedMap<number, readonly V3Credentials[]>(MAX_DENIED_BATCHES)
 
-  /** Partners for which no token could be obtained. True while one batch requests a token again; other batches of the partner wait for it. */
+  /**
+   * Partners whose last token request failed. The value is true while one batch repeats the request. The partner's other batches then wait.
+   */
   const tokenless = new Map<string, boolean>()
   const trackToken = async (partner: string, authorised: Promise<Authorisation>): Promise<Authorisation> => {
     const isAgain = tokenless.has(partner)
@@ -183,7 +188,7 @@ export function createFinisher(
     if (positions !== undefined) return finish(prepared, await journal.reopen(batch, positions, undefined))
     const orphan = orphans.get(batch)
     if (orphan === undefined) return 'done'
-    // A record that cannot be finished now becomes an orphan again.
+    // The run that starts here marks each record that it cannot finish as an orphan again.
     orphans.delete(batch)
     return finish(prepared, stillOpen(prepared.stored, orphan), orphan.sinceMs)
   }
@@ -197,7 +202,7 @@ export function createFinisher(
       const opened =
         positions === undefined ? orphans.get(batch) : await journal.reopen(batch, positions, undefined)
       if (opened?.after.size === 0) throw cause
-      // No row of the batch can be read, so even its partner is unknown.
+      // The batch cannot be read, so its partner and the earlier states of its records are unknown.
       if (opened !== undefined)
         await endOpened(context, { batch, partner: undefined, records: undefined }, opened, 'damaged')
       orphans.delete(batch)
@@ -214,7 +219,7 @@ interface StoredRun {
   readonly openSession: (how: Pick<SessionOptions, 'wasOnV2' | 'together'>) => RunSession
 }
 
-/** Runs the opened records of a stored batch. Records that this version cannot read become dead letters. */
+/** Posts or reads back the opened records of a stored batch. Records that this version cannot read become dead letters. */
 export async function runStored(
   context: WriteContext,
   stored: StoredBatch,
@@ -242,7 +247,7 @@ export async function runStored(
     after,
     unknown,
     mayBeApplied: (position) => mayBeApplied(records[position]),
-    // While an instance could not reach the journal, V2 may have received newer marks that the journal does not know.
+    // Reads V3 before posting, because an instance that could not reach the journal may have sent V2 newer marks without an entry in it.
     isChecked: (isOld || partner.v2 !== undefined) && isReadBack(partner),
     clientWaits,
     replyContext: { ...request.request, newId: context.newId },
@@ -261,11 +266,11 @@ function readCredentials(text: string | undefined): V3Credentials | undefined {
   return result.success ? result.data : undefined
 }
 
-/** A batch as it was before its records were opened. If the partner is unknown, `partner` is `undefined`, and the batch counts for no partner. */
+/** A batch whose records end. If `partner` is `undefined` because the batch cannot be read, the records count for no partner. */
 interface Ended {
   readonly batch: number
   readonly partner: string | undefined
-  /** `undefined` if the records cannot be read. */
+  /** The records as they were before they were opened, or `undefined` if they cannot be read. */
   readonly records: StoredBatch['records'] | undefined
 }
 
@@ -285,7 +290,7 @@ async function endOpened(
     if (records === undefined)
       return { position, state: 'unknown', answer: undefined, reason, deadLetter: true }
     const isUnknown = mayBeApplied(records[position])
-    // Uses a new id, because a reply part takes its ids from the request, which may be unreadable here.
+    // The ids of a reply part normally derive from the stored request. That request may be unreadable here, so the part gets a new id.
     const outcome = unsentOutcome(isUnknown ? 'readBack' : 'post', 'unavailable')
     const { status, errors } = toV2Failure(outcome, v2ErrorRules)
     const answer = encodeAnswer({ status, json: encodeErrorArray(errors, context.newId()) })
@@ -300,8 +305,8 @@ async function endOpened(
 }
 
 /**
- * Ends orphans that newer records of the same keys wait for. These orphans stay unknown and are never posted. Throws the errors of
- * `Journal.settle`.
+ * Ends orphans for which newer records of the same keys wait. The orphans become unknown dead letters, and the adapter never posts them.
+ * Throws the errors of `Journal.settle`.
  */
 export async function deadLetterSuperseded(
   context: WriteContext,

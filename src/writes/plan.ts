@@ -34,7 +34,7 @@ export type PartPreferences = Pick<
 /** A record that will be posted, or the faults for which it is refused. */
 export interface PlannedRecord {
   readonly answering: PartPreferences
-  /** The V3 record, or `undefined` if and only if `faults` is defined. To save memory, the record is encoded as JSON only when it is posted. */
+  /** The V3 record, or `undefined` if and only if `faults` is defined. To save memory, it is encoded as JSON only when it is posted. */
   readonly record: V3Record | undefined
   readonly faults: readonly RecordFault[] | undefined
   /** Identifies the learner and the event. Records with the same key are sent one after another. Empty for a record that cannot be read. */
@@ -52,19 +52,21 @@ export interface PlannedRequest {
 
 export interface Plan {
   readonly records: readonly PlannedRecord[]
-  /** Time of receipt of the records, in milliseconds since the epoch. A record without its own time gets this time as `RecordedOn`. */
+  /** Time of receipt in milliseconds since the epoch. A record that has no time of its own gets this time as `RecordedOn`. */
   readonly markedMs: number
   readonly unmappedFields: number
   /** Number of members of records whose form is not valid JSON but that V2's parser accepts. */
   readonly convertedFields: number
   readonly changesets: number
-  /** False if the ids in the header and the body differ. The client then gets a single 200 for every outcome of the records (batch-wire 3). */
+  /**
+   * False if the ids in the header and the body differ. The client then gets a single 200 for every outcome of the records (batch-wire 3).
+   */
   readonly outcomesShown: boolean
   /** The ids that the client gave its batch, or `undefined` for a single record. */
   readonly ids: BatchIds | undefined
 }
 
-/** Decodes a write request and plans each post. `receivedMs` is the time of marks without their own time. Throws the errors of `decodeBatch`. */
+/** Decodes a write request and plans each post. A mark without its own time gets `receivedMs`. Throws the errors of the decoders of V2. */
 export async function planWrites(
   request: WriteRequest,
   body: Buffer,
@@ -101,7 +103,7 @@ export async function planWrites(
   }
 }
 
-/** Changes the time of receipt in a plan. Records keep a time that their client gave them. */
+/** Replaces the time of receipt in a plan. A record for which the client gave another time keeps that time. */
 export function redate(plan: Plan, markedMs: number): Plan {
   if (markedMs === plan.markedMs) return plan
   const [before, RecordedOn] = [new Date(plan.markedMs).toISOString(), new Date(markedMs).toISOString()]

@@ -18,7 +18,7 @@ interface OlderQuery {
 /** How often the journal is polled for records that other instances have open, in milliseconds. */
 const POLL_MS = 200
 
-/** Creates the watch with which requests wait for older records of the same learner and event, or for another request that sends the same batch. */
+/** Creates the watch by which a request waits for older records of the same learner and event, or for another copy of the same batch. */
 export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'olderOpen'>, clock: Clock) {
   const byName = new Map<string, Set<Waiter>>()
   let isPolling = false
@@ -40,7 +40,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
   const poll = async (): Promise<void> => {
     cancelPoll?.()
     cancelPoll = undefined
-    // A poll that is in flight does not include later waiters, so another poll starts as soon as this poll ends.
+    // A poll in flight does not include the newest waiters, so the next poll starts as soon as it ends.
     isPollDue = isPolling
     if (isPolling || byName.size === 0) return
     isPolling = true
@@ -49,13 +49,13 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
       const open = new Set((await journal.stillOpen([...records.values()])).map(recordId))
       for (const name of records.keys()) if (!open.has(name)) endWaits(name)
     } catch {
-      // The journal cannot be reached, so it is polled again. Each wait has its own timeout.
+      // If the journal cannot be reached, the next poll tries again. Each wait has its own timeout.
     }
     isPolling = false
     if (isPollDue) await poll()
     else if (byName.size > 0) cancelPoll = clock.after(POLL_MS, pollNow)
   }
-  // If a poll fails, the next wait starts another poll.
+  // A failed poll is ignored, because the next wait starts another poll.
   const pollNow = (): void => {
     poll().catch(() => undefined)
   }
@@ -66,7 +66,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
     queueMicrotask(pollNow)
   }
   let queries: OlderQuery[] = []
-  /** Returns the nearest older open record of a record. Calls at the same time share one query. */
+  /** Returns the nearest older record with the same key that is open, or `undefined` if there is none. Concurrent calls share one query. */
   const olderOf = (own: RecordRef): Promise<RecordRef | undefined> =>
     new Promise((resolve, reject) => {
       queries.push({ own, resolve, reject })
@@ -112,9 +112,9 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
   return {
     until,
     /**
-     * Resolves with true once no older record of the key of `own` is open. Resolves with false after `timeoutMs`, even if the journal could
-     * not be read until then. `older` has the known older records. The function asks the journal for further older records, because records
-     * do not end in order. Never rejects.
+     * Resolves with true once no older record with the key of `own` is open. Resolves with false after `timeoutMs`, also if the journal
+     * could not be read until then. `older` lists the older records that are known. The function asks the journal for further older
+     * records, because records do not end in order. Never rejects.
      */
     untilFirst: async (own: RecordRef, older: readonly RecordRef[], timeoutMs: number): Promise<boolean> => {
       const deadlineMs = clock.nowMs() + timeoutMs
@@ -143,12 +143,12 @@ function recordId({ batch, position }: RecordRef): string {
 }
 
 /**
- * How long (ms) a batch with unverified credentials may delay newer records of its keys. After this time the unsent records of the batch are
- * never sent.
+ * Time in milliseconds for which a batch with unverified credentials may delay newer records of its keys. After this time the request
+ * withdraws the unsent records of the batch.
  */
 const GIVE_WAY_MS = 2_000
 
-/** Watches whether newer records wait for a batch with open records. Returns `undefined` if the credentials of the batch were accepted before. */
+/** Watches whether newer records wait for the open records of a batch. Returns `undefined` if its credentials were accepted before. */
 export function watchGiveWay(
   { journal, clock }: { readonly journal: Pick<Journal, 'blocking'>; readonly clock: Clock },
   batch: number,

@@ -14,19 +14,19 @@ import {
 const EVERY_MS = 1_000
 const BATCHES_AT_A_TIME = 16
 const DUE_AT_A_TIME = 500
-/** If more than `DUE_AT_A_TIME` due records rest, searches for due records take at most this share of the time. */
+/** Maximum share of time that searches for due records take if more than `DUE_AT_A_TIME` due records belong to resting batches. */
 const DUE_SHARE = 1 / 50
 
 /**
- * Creates the scheduler of recovery (product contract 3). The scheduler selects batches for `createFinisher`, orphans first, and runs sixteen
- * at a time.
+ * Creates the scheduler of recovery (product contract 3). The scheduler selects batches for `createFinisher`, orphans first, and runs
+ * sixteen at a time.
  */
 export function createRecovery(context: WriteContext, authorise: AuthoriseStored, readBackMs: ReadBackMs) {
   const { journal, clock, orphans, active, events } = context
   const resting = createResting(context)
   const finishBatch = createFinisher(context, authorise, readBackMs)
   const running = new Map<number, Promise<void>>()
-  /** Number of due records in resting batches at the last search. The next search reads that many more, because resting records take up its limit. */
+  /** Number of due records that the last search found in resting batches. The next search raises its limit by this number. */
   let dueResting = 0
   let dueFromMs = 0
   /** The batches to finish, in reverse order: the next batch is the last item. */
@@ -79,7 +79,7 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
     const now = journal.lease()
     if (now !== undefined) {
       active.endOtherLeases(now)
-      // Batches of a lost lease are taken over again, by this instance or another instance.
+      // Forgets the orphans of a lost lease, because this or another instance takes over their batches again.
       for (const [batch, { lease }] of orphans) if (lease !== now) orphans.delete(batch)
     }
     for (const { batch, after, lease } of [...taken, ...abandoned])
@@ -132,8 +132,8 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
 }
 
 /**
- * Returns true if each orphan of a batch waits for an older orphan that no run works on. Finishing such a batch now would only occupy a
- * place. The batch is considered again whenever a run ends.
+ * Returns true if each orphan of a batch waits for an older orphan that no run works on. A run of this batch could only wait, and would
+ * occupy one of the `BATCHES_AT_A_TIME` runs. The batch is considered again whenever a run ends.
  */
 function isBehindOrphans({ orphans, active }: WriteContext, { batch, positions }: Work): boolean {
   const after = orphans.get(batch)?.after
@@ -144,7 +144,7 @@ function isBehindOrphans({ orphans, active }: WriteContext, { batch, positions }
   return after.size > 0
 }
 
-/** How long a batch rests after a failure, in milliseconds. The rest doubles when its calls to V3 fail again, up to `LONGEST_REST_MS`. */
+/** The time that a batch rests after a failed run, in milliseconds. It doubles after each further run whose calls to V3 fail. */
 const AFTER_FAILURE_MS = 5_000
 const LONGEST_REST_MS = 40_000
 
@@ -152,7 +152,7 @@ const isDue = ({ positions }: Work): boolean => positions !== undefined
 
 type Resting = ReturnType<typeof createResting>
 
-/** Creates the list of batches that recovery does not finish now, because a prerequisite is missing or their last run failed recently. */
+/** Creates the list of batches that recovery must not finish now, because a prerequisite is missing or their last run failed recently. */
 function createResting({ clock, accepted, nowMs }: WriteContext) {
   const rests = new Map<number, Waiting | { readonly retryMs: number; readonly restMs: number }>()
   const isStillMissing = (batch: number, { missing, owner, sender, untilMs }: Waiting): boolean => {
@@ -187,7 +187,7 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
   }
 }
 
-/** Hands orphans without credentials over to the instances that asked for them. A client has sent credentials to those instances. */
+/** Hands orphans without credentials over to the instances that asked for them. An instance asks once a client has sent it credentials. */
 async function handOver(
   { journal, orphans }: WriteContext,
   resting: Resting,
@@ -203,7 +203,7 @@ async function handOver(
   }
 }
 
-/** Ends orphans that lack a prerequisite and delay newer records, once the read-back time is over. `isBusy` returns true if a run has the batch. */
+/** Ends orphans that lack a prerequisite and delay newer records, once the read-back time is over. Skips batches that are in a run. */
 async function letNewerPass(
   context: WriteContext,
   resting: Resting,
@@ -228,7 +228,7 @@ async function letNewerPass(
     const ended = new Set(refs.map(({ position }) => position))
     const whose = { batch, partner: partners.get(batch), lease: orphan.lease }
     await deadLetterSuperseded(context, whose, [...ended]).catch((cause: unknown) => {
-      // Another instance has taken over the batch, and finishes its orphans.
+      // ADP_JOURNAL_LOST means that another instance has taken over the batch. That instance finishes the orphans.
       if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') return
       throw cause
     })

@@ -50,9 +50,9 @@ type Outcome = Pick<Settled, 'state' | 'reason' | 'mark'>
 
 /**
  * Returns the outcome that the journal stores for each record of a request to V2. `each` is the number of records that have their own reply
- * parts, or `undefined` if one stored record stands for the whole request. No record becomes due, because the adapter does not resend
- * requests to V2. If V2 accepted the request, V2's reply is stored with the first record. Without a reply, the records stay active while
- * their client may resend them, so that newer records of the same keys supersede them.
+ * parts, or `undefined` if one stored record stands for the whole request. No record becomes due, because the adapter never repeats a
+ * request to V2 by itself. If V2 accepted a batch, its reply is stored with the first record. The records of any other batch stay active
+ * while the client may resend it, so that newer records of the same keys supersede them.
  */
 export async function outcomesOf(
   end: RelayEnd,
@@ -72,18 +72,18 @@ export async function outcomesOf(
   }))
 }
 
-/** Returns true for an outcome that `outcomesOf` returns only if it stored V2's reply. */
+/** Returns true for an outcome that a record of a batch has only if `outcomesOf` stored V2's reply to the batch. */
 export function hasStoredReply({ state, reason }: Pick<StoredRecord | Settled, 'state' | 'reason'>): boolean {
   return state === 'confirmed' || reason === 'part' || reason === 'noParts'
 }
 
 export interface ReplyReading {
   readonly slices: Slices
-  /** Called with the number of bytes that are needed to read the reply. May throw to refuse more bytes. */
+  /** Called with each number of bytes that reading the reply allocates. Throws if the memory budget has no room for them. */
   readonly onBytes?: ((count: number) => void) | undefined
 }
 
-/** Statuses that refuse a request without judging the record: wrong credentials, a late request, or too many requests. */
+/** Statuses that refuse a request without judging its record: credentials denied (401, 403), timeout (408), too many requests (429). */
 const PASSING: ReadonlySet<number> = new Set([401, 403, 408, 429])
 const isOfRecord = (status: number): boolean => status >= 400 && status < 500 && !PASSING.has(status)
 
@@ -148,7 +148,7 @@ async function readOutcomes(
   if (end.kind === 'notSent') return all({ state: 'notApplied', reason: 'notSent' })
   if (end.kind === 'lost') return all({ state: 'unknown', reason: 'connectionLost' })
   const whole = toOutcome(end.reply.status)
-  // A refused request says nothing about its records, unless the request is a single record.
+  // V2 applied nothing of a refused batch and judged none of its records, so they may be resent. Only a single record is itself refused.
   const isVerdict = kind === 'record' && isOfRecord(end.reply.status)
   if (whole.state === 'refused' && !isVerdict) return all({ ...whole, state: 'notApplied' })
   if (whole.state !== 'confirmed') return all(whole)
@@ -156,7 +156,7 @@ async function readOutcomes(
   const stored = toStored(end.reply)
   if (stored === undefined) return all({ state: 'unknown', reason: 'replyTooLarge' })
   if (each === undefined) return all(whole)
-  // A single 200 for all records (batch-wire 3) says nothing about an individual record.
+  // A reply without one part for each record, such as the single 200 of batch-wire 3, does not show which records V2 applied.
   const parts = await readParts(stored, reading)
   if (parts?.length !== each) return all({ state: 'unknown', reason: 'noParts' })
   const outcomes: Outcome[] = []
@@ -173,11 +173,11 @@ function toOutcome(status: number): Outcome {
   return { state: status >= 400 && status < 500 ? 'refused' : 'unknown', reason: `HTTP_${status}` }
 }
 
-/** The known state of a batch that was sent to V2 and has no stored reply. V3 serves the batch now. */
+/** The state of a batch that was sent to V2 and for which no stored reply can be returned, so that V3 serves the batch now. */
 export interface SentToV2 {
   /** The number under which the batch was last begun for V2. */
   readonly batch: number
-  /** When the first request that V2 may have applied was received, or else the last request. `undefined` if the time is no longer stored. */
+  /** When the first request that V2 may have applied arrived, or the last request if V2 applied none. `undefined` if no longer stored. */
   readonly receivedMs: number | undefined
   /** The state of each record: `unknown` if V2 may have applied the record. */
   readonly records: readonly Pick<StoredRecord, 'state' | 'superseded'>[]
@@ -196,7 +196,7 @@ export async function replayRelayed(
 ): Promise<Answered | SentToV2> {
   const deadlineMs = context.clock.nowMs() + authorisation.partner.budgetMs
   const unanswered: (StoredBatch | undefined)[] = []
-  // Loads one reply at a time, because a reply may have megabytes.
+  // Loads one reply at a time, because a reply may be several megabytes long.
   for (const number of [batch, ...earlier]) {
     const stored = await loadEnded(context, number, deadlineMs, 'ADP_OUTCOME_UNKNOWN')
     if (stored === undefined || !stored.records.some(hasStoredReply)) {
@@ -204,10 +204,10 @@ export async function replayRelayed(
       continue
     }
     const found = await readStored(stored, plan, { slices })
-    // V2 refused a part of the batch in this reply, but may have accepted the part in a later request.
+    // This reply is outdated if it refuses a part of the batch, because V2 may have accepted that part in a later request.
     if (unanswered.some(mayBeAppliedByV2) && found?.isAcceptedWhole !== true)
       return toSent(batch, unanswered, plan, false)
-    // After the reply was stored, newer records of the same keys were not tracked, so a read could not show which mark should stay.
+    // The reply was erased. Since it was stored, newer records of its keys were not tracked, so no read can tell which mark must stay.
     if (found === undefined) throw resultLost()
     await checkToken(context, authorisation, found.stored, plan)
     return toAnswered(found)
@@ -250,7 +250,7 @@ export async function replayOnV2(context: WriteContext, resent: ResentBatch): Pr
   return undefined
 }
 
-/** Returns true if V2 accepted the credentials for the batch before, or now shows them a mark of the batch. A stale or broken read is repeated. */
+/** Returns true if V2 accepted the credentials for the batch before, or shows them a mark of it now. Repeats stale or broken reads. */
 async function mayReadReply(
   { verdicts, clock }: WriteContext,
   { client, plan, readMark }: ResentBatch,
@@ -286,7 +286,10 @@ interface FoundReply {
   /** The batch, with the state of each record as the reply states it. If the parts cannot be read, all records count as accepted. */
   readonly stored: StoredBatch
   readonly isAcceptedWhole: boolean
-  /** True if no record needs to be resent: each record was accepted or refused for its content, or one answer covers all records (batch-wire 3). */
+  /**
+   * True if no record needs to be resent: each record was accepted or refused for its content, or one answer covers all records (batch-wire
+   * 3).
+   */
   readonly isFinal: boolean
 }
 
@@ -328,7 +331,10 @@ const toAnswered = ({ stored, reply }: FoundReply): Answered => ({
 const mayBeAppliedByV2 = (stored: StoredBatch | undefined): boolean =>
   stored?.records.some(({ state }) => state !== 'refused' && state !== 'notApplied') !== false
 
-/** Combines requests to V2 without a reply, newest first. `isCut` is true if there were older requests about which nothing is known. */
+/**
+ * Combines all `requests` that sent a batch to V2 and have no usable reply, newest first, into one state. `isCut` is true if there were
+ * older requests about which nothing is known.
+ */
 function toSent(
   batch: number,
   requests: readonly (StoredBatch | undefined)[],
@@ -345,19 +351,19 @@ function toSent(
   const records = planned.map(({ key }, position) => {
     const each = requests.map((stored) => recordIn(stored, position, planned.length))
     const sent = each.find(mayBeApplied)
-    // A record is superseded if the newest request that may have been applied, or the last request, was superseded. A newer mark that
-    // supersedes the last request also supersedes the earlier requests, even the requests whose keys the journal does not have.
+    // The record is superseded if a newer mark superseded it in the newest request that may have been applied, or in the last request. The
+    // last request decides for earlier requests too, because the journal may not have stored their keys.
     const isSuperseded = [sent, each[0]].some((record) => record?.superseded === true)
     const state = isCut || sent !== undefined ? 'unknown' : 'notApplied'
-    // All records were sent to V2 at once. If several records have the same key, V2 shows only the mark of the last record, and reads
-    // cannot find the other marks.
+    // All records were sent to V2 at once. If several records have the same key, V2 shows only the mark of the last record. The earlier
+    // records count as superseded, because no read can find their marks.
     const isHidden = state === 'unknown' && lastOf.get(key) !== position
     return { state, superseded: isSuperseded || isHidden } as const
   })
   return { batch, receivedMs: times.length === 0 ? undefined : Math.min(...times), records }
 }
 
-/** Returns one record of a request to V2. One stored record may stand for all records. The record is unknown if the request is no longer stored. */
+/** Returns the state of one record of a request to V2, which may have stored one record for all. `unknown` if the request is not stored. */
 function recordIn(
   stored: StoredBatch | undefined,
   position: number,

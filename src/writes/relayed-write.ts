@@ -20,11 +20,11 @@ import type { SessionOptions } from './write-session.ts'
 import { notApplied } from './settlement-policy.ts'
 
 interface RelayOptions {
-  /** What the journal stores. `identity` is enough to recognise a resend; `keys` also orders the write among other records of the same keys. */
+  /** What the journal stores. `identity` is enough to recognise a resend; `keys` also orders the write among records of the same keys. */
   readonly known: 'identity' | 'keys'
   /**
    * How long a write to V2 may wait for the journal, in milliseconds. After that time V2 gets the write without an entry in the journal.
-   * `undefined` for no limit, because V3 may be posting records of the same keys.
+   * `undefined` means no limit, which is required while V3 may be getting records of the same keys.
    */
   readonly recordWithinMs: number | undefined
   /** Returns true while the journal is slow but reachable. The write then waits for the journal up to `LONGEST_MS`. Default: never slow. */
@@ -35,7 +35,9 @@ interface RelayOptions {
 
 export interface RelayedBatch {
   readonly batch: number
-  /** Stores how the request ended. If the journal cannot store it, recovery ends the batch as unknown. Must be called once. Never rejects. */
+  /**
+   * Stores how the request ended. If the journal cannot store it, recovery ends the batch as unknown. Must be called once. Never rejects.
+   */
   readonly recordEnd: (end: RelayEnd) => Promise<void>
   /** Resolves with false once the lease of the batch is lost. */
   readonly lost: () => Promise<false>
@@ -61,9 +63,9 @@ const LONGEST_MS = 5_000
 const ASK_MS = 100
 
 /**
- * Makes a write durable before it is sent to V2, so that the adapter never posts it to V3 again and keeps the records of each key in order.
- * Stores none of the values of the write. Throws the errors of `Journal.begin` if `recordWithinMs` is `undefined`. With `recordWithinMs`, a
- * late or unreachable journal is not an error, and a journal that stores the write late also gets its outcome.
+ * Records a write in the journal before it is sent to V2, so that a resend is recognised and the records of each key stay in order. Does
+ * not store the body. Throws the errors of `Journal.begin` if `recordWithinMs` is `undefined`. With `recordWithinMs`, a late or unreachable
+ * journal is not an error, and a journal that stores the write late also gets its outcome.
  */
 export async function beginRelayed(
   context: WriteContext,
@@ -78,7 +80,7 @@ export async function beginRelayed(
   const late = startTimeout(context.clock, recordWithinMs, isSlow)
   const inTime = await Promise.race([opened.catch(ignoreUnavailable), late.elapsed]).finally(late.cancel)
   if (inTime !== undefined) return inTime
-  // The request does not wait until its outcome is stored, because the journal may be unavailable.
+  // Resolves at once, so that the request does not wait for a journal that may be unavailable.
   const recordEnd = (end: RelayEnd): Promise<void> => {
     void opened.then(
       (begun) => (begun.kind === 'new' ? begun.recordEnd(end) : undefined),
@@ -89,7 +91,7 @@ export async function beginRelayed(
   return { kind: 'late', recordEnd }
 }
 
-/** Starts the time limit for the journal. `elapsed` resolves when the limit is reached. */
+/** Starts a timer of `withinMs`, extended up to `LONGEST_MS` while `isSlow` returns true. `elapsed` resolves when the timer expires. */
 function startTimeout(
   clock: Pick<Clock, 'after'>,
   withinMs: number,
@@ -108,7 +110,7 @@ function startTimeout(
   return { elapsed, cancel: () => cancel() }
 }
 
-/** Returns true if storing the write has a use: without ids its resend is never recognised, and without keys the write has no order. */
+/** Returns true if the journal can use the write: it recognises a resend by the ids of a batch, and orders a write by its keys. */
 export function isWorthRecording(
   { journal }: Pick<WriteContext, 'journal'>,
   { plan }: PlannedRequest,
@@ -199,15 +201,15 @@ interface OlderReading {
 
 /** Pause in milliseconds before the journal is read again, if another run works on an older record or the record could not be read. */
 const AGAIN_AFTER_MS = 200
-/** V2 is read if V3 has not responded within this time, or within this share of the time that is left. */
+/** V2 is read if V3 has not responded within this time or this share of the remaining time, whichever is shorter. */
 const V3_WITHIN_MS = 2_000
 const V3_SHARE = 1 / 3
 /** Pauses before the reads in milliseconds, for partners whose lost writes are otherwise not read back. */
 const UNSCHEDULED_MS = [0, 1_000]
 
 /**
- * Waits until no older record of the batch's keys is in progress on V3 (on any instance) or unknown. Then the batch may be sent to V2.
- * Reads unknown records back. Returns false if the deadline passed; the batch must then not be sent. Throws the errors of the journal.
+ * Waits until no older record with a key of the batch is unknown or in progress on V3, on any instance. Reads unknown records back. Returns
+ * true once the batch may be sent to V2, and false if the deadline passed and the batch must not be sent. Throws the errors of the journal.
  */
 export async function waitForOlder(
   context: WriteContext,
@@ -241,7 +243,9 @@ export async function waitForOlder(
   }
 }
 
-/** Returns the first record of each key, because all records of a key wait for the same older records. Records without a key wait for none. */
+/**
+ * Returns the first record of each key, because all records of a key wait for the same older records. Records without a key wait for none.
+ */
 function firstOfEach(batch: number, keys: readonly string[]): readonly RecordRef[] {
   const first = new Map<string, RecordRef>()
   for (const [position, key] of keys.entries())
@@ -282,7 +286,7 @@ async function readOlder(
     const readBack = createResolveUnknown(context, how)
     return {
       partner: partner.id,
-      // A record that was settled as unknown can no longer arrive at V3.
+      // No record is executing, because a record is settled as unknown only once it can no longer arrive at V3.
       executingSince: executionOf,
       budgetMs: leftMs(),
       withdrawn: new Promise(() => undefined),

@@ -21,14 +21,14 @@ import { inOrder, runRecords } from './run.ts'
 import { createReplyIds, decodeStoredRequest, wasOnV2 } from './stored-request.ts'
 import { openWriteSession } from './write-session.ts'
 
-/** How long (ms) a request waits for another run of its batch before it asks that run's instance, which may lack credentials, for the batch. */
+/** Time in milliseconds after which a waiting resend asks the instance that has its batch, which may lack credentials, to hand it over. */
 const ASK_AFTER_MS = 1_000
 /** The share of the open records that must end before a batch is read again, so that a large batch is read only a few times. */
 const SHARE_AT_A_TIME = 1 / 16
 
 /**
- * Answers a resent batch with its stored parts, byte for byte. While another request still runs the batch, sends each part as soon as it is
- * known. Sends records again that were not applied, and reads back records whose outcome is unknown. "Not applied" is answered only for
+ * Answers a resent batch with its stored parts, byte for byte. While another request still posts the batch, sends each part as soon as it
+ * is known. Posts records again that were not applied, and reads back records whose outcome is unknown. "Not applied" is answered only for
  * records that recovery will not post. Returns `undefined` if the batch is no longer stored. Throws `ADP_OUTCOME_UNKNOWN` if the other
  * request takes longer than the budget, or if the journal is unavailable or damaged, because the batch may have been applied. Also throws
  * the errors of `checkToken`.
@@ -77,7 +77,7 @@ async function replay(
   const { together } = request
   const session = openWriteSession(context, authorisation, batch, { wasOnV2: wasV2, together })
   const reply = openReply(request.request, createReplyIds(request.replyId), () => session.timing())
-  /** Records that this request has reopened. Each record is reopened once. After that, other requests decide its outcome. */
+  /** Positions of the records that this request has reopened. A request reopens each record at most once, so that it ends. */
   const tried = new Set<number>()
   let isChecked = false
   let hasAsked = false
@@ -92,7 +92,7 @@ async function replay(
   }
   const isOpenAgain = (record: StoredRecord): boolean =>
     !tried.has(record.position) && isRetryable(record, plan)
-  /** Answers the records for which `isFinal` returns true. If there are such records, the reply may begin. */
+  /** Sets the stored reply parts of the records for which `isFinal` returns true, and lets the reply begin if there are any. */
   const settleFinal = async (isFinal: (record: StoredRecord) => boolean): Promise<void> => {
     const final = stored.records.filter(isFinal)
     if (final.length === 0) return
@@ -100,9 +100,9 @@ async function replay(
     reply.begin()
   }
   /**
-   * Waits for another run of the batch to end a part of its open records, or asks about the run, then loads the batch again. Returns false if
-   * the batch was forgotten before any part was sent. Throws `ADP_OUTCOME_UNKNOWN` if the budget has ended, and `ADP_JOURNAL_LOST` if the
-   * batch was forgotten later.
+   * Waits until another run of the batch has ended some of its open records, then loads the batch again. After `ASK_AFTER_MS`, asks the
+   * other instance once for the batch. Returns false if the batch was forgotten before any part was sent. Throws `ADP_OUTCOME_UNKNOWN` if
+   * the budget has ended, and `ADP_JOURNAL_LOST` if the batch was forgotten later.
    */
   const waitForOthers = async (open: readonly StoredRecord[]): Promise<boolean> => {
     const leftMs = deadlineMs - clock.nowMs()
@@ -145,10 +145,10 @@ async function replay(
       throw cause
     }
     const now = stored.records
-    // Another run may have sent the record between the two reads. The record was then reopened more than once.
+    // `attempts` grows with each reopening. If it grew by more than one, another run may have sent the record between the two loads.
     const wasSentMeanwhile = (position: number): boolean =>
       now[position]?.attempts !== (before.records[position]?.attempts ?? 0) + 1
-    // Records that other requests have reopened are answered once those requests have settled them.
+    // Answers what is final by now. Records that other requests have reopened are pending, and are answered once they are settled.
     await settleFinal((record) => !isPending(record))
     const run = {
       ...{ batch, lease, after, unknown, plan },
@@ -165,7 +165,7 @@ async function replay(
       await runRecords(context, session, run, reply)
       isChecked = true
     } catch (cause) {
-      // Another instance works on the records now and decides their outcomes. The client may already have other parts of the reply.
+      // ADP_JOURNAL_LOST: another instance now works on the records. The reply may have begun, so the loop waits for their outcomes.
       if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_LOST') throw cause
     }
     await reload()
@@ -186,9 +186,7 @@ async function replay(
   return { ...answered, replayed: true, askedV3: tried.size > 0 }
 }
 
-/**
- * Returns the credentials to store, or `undefined` to keep the stored credentials. Unverified credentials never replace stored credentials.
- */
+/** Returns the credentials to store, or `undefined` to keep those of the batch. Unverified credentials never replace stored credentials. */
 function credentialsToStore(
   { accepted, verdicts }: WriteContext,
   { owner, client, identity }: Authorisation,
@@ -199,7 +197,7 @@ function credentialsToStore(
   return isKnown || credentials === undefined ? JSON.stringify(client) : undefined
 }
 
-/** Asks the owning instance, which may be unable to finish the batch, to hand it over. V3 accepted this client's credentials for the batch. */
+/** Asks the instance that has the batch to hand it over. Must be called only if V3 accepted this client's credentials for the batch. */
 async function askForOrphan(
   { journal, accepted, active, orphans }: WriteContext,
   batch: number,

@@ -15,7 +15,7 @@ import type { PostOutcome } from '../v3/index.ts'
 import type { PartPreferences, Plan, PlannedRecord } from './plan.ts'
 import { createReplyIds, type StoredRequest, type WriteRequest } from './stored-request.ts'
 
-/** A reply of V2, as its client received or would have received it. */
+/** A reply of V2, as the client received it or would have received it. */
 export interface StoredReply {
   readonly status: number
   readonly reason: string
@@ -28,7 +28,7 @@ export interface StoredReply {
 export interface Reply {
   /** Sets the reply part of the record at `index`. A second part for the same record is ignored. */
   setPart(index: number, reply: PartReply): void
-  /** Allows the status line to be sent. Before that, the request may still get another status. */
+  /** Allows the status line to be sent. Before this call, the request may still be answered with another status. */
   begin(): void
   /** Returns true once the status line was sent. From then on, the request can only be answered part by part. */
   isStatusSent(): boolean
@@ -36,7 +36,9 @@ export interface Reply {
   end(): Promise<void>
 }
 
-/** Opens the reply once its form and ids are known. A resend gets the ids of the first request. `timing` returns the value of `Server-Timing`. */
+/**
+ * Opens the reply once its form and ids are known. The reply to a resend has the ids of the first reply. `timing` returns `Server-Timing`.
+ */
 export type OpenReply = (
   form: Pick<WriteRequest, 'layout' | 'msgtypeResponse' | 'recordsUrl'>,
   newId: () => string,
@@ -104,7 +106,7 @@ function toFailure(planned: PlannedRecord, outcome: FailedOutcome, context: Repl
   return toReply(planned, status, worded, context)
 }
 
-/** Replaces the message of an error with the configured text, if any. The service chooses the code, so inherited members must not be read. */
+/** Replaces the message of an error with the configured text, if any. `Object.hasOwn` guards against a code of V3 such as `constructor`. */
 function withText({ code, message }: V2Error, texts: Readonly<Record<string, string>>): V2Error {
   return { code, message: Object.hasOwn(texts, code) ? (texts[code] ?? message) : message }
 }
@@ -144,7 +146,7 @@ export function isPending({ state, retry, superseded }: StoredRecord): boolean {
 
 /**
  * Returns true for a record that may not have been applied and that no newer record has superseded. If the client got a single 200 for the
- * whole batch, the result is true only for records that were denied together with the batch. The client was told only of that denial.
+ * whole batch, returns true only for records that were denied together with the batch, because the client was told only of that denial.
  */
 export function isRetryable({ position, state, retry, superseded }: StoredRecord, plan: Plan): boolean {
   // A record that another version accepted and this version cannot read is left to recovery, which makes it a dead letter.
@@ -163,7 +165,7 @@ export async function settleStored(
     const { position } = record
     const planned = plan.records[position]
     if (planned === undefined) continue
-    // The same answer keeps the same ids, even if other records of the batch have other answers by then.
+    // Derives the ids from the position, so that a part has the same ids in every reply, whatever the outcomes of the other records are.
     const contextOf = (): ReplyContext => ({ ...request, newId: createReplyIds(replyId, position) })
     reply.setPart(position, toStoredPart(record, planned, contextOf))
     if (slices.spend(ANSWER_WORK)) await slices.next()
@@ -182,7 +184,7 @@ export function tallyOf({ records }: StoredBatch): BatchTally {
 }
 
 const SUPERSEDED_STATUS = errorRules.ADP_SUPERSEDED_UNKNOWN.status
-/** The outcome of a record that was not applied, but that recovery may post at any time. */
+/** The outcome that a client is told for a record that was not applied, but that recovery may post at any time. */
 export const mayBePosted = { kind: 'unknown', reason: 'stillTried' } as const
 const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
 
@@ -195,13 +197,13 @@ function toStoredPart(
 ): PartReply {
   const { state, superseded } = record
   const stored = decodeAnswer(planned, record)
-  // If the answer were "not applied" or "not known yet", the client would resend the record for ever.
+  // A superseded record needs its own answer. After "not applied" or "not known yet", the client would resend the record for ever.
   if (superseded && (state === 'refused' || state === 'parked'))
     return toSupersededPart(planned, contextOf(), false)
   if (superseded && state === 'unknown' && stored?.status !== SUPERSEDED_STATUS)
     return toSupersededPart(planned, contextOf(), true)
-  // The stored answer says that the record was not applied, but recovery may post it at any time.
+  // The stored part says that the record was not applied. That is not final, because recovery may post the record at any time.
   if (state === 'parked' && isPending(record)) return toReplyPart(planned, mayBePosted, contextOf())
-  // A record without its own reply part was denied together with its whole batch.
+  // A record without a stored part was denied together with its whole batch, so it was never sent.
   return stored ?? toReplyPart(planned, neverSent, contextOf())
 }

@@ -10,14 +10,14 @@ import { type Plan, planAgain } from './plan.ts'
 interface ReadBackOptions {
   readonly batch: number
   readonly partner: Partner
-  /** True if V2 may have applied records of the batch before this run. Newer records may then have earlier places in the journal. */
+  /** True if V2 may have applied records of the batch before this run. Newer records may then precede them in the journal. */
   readonly wasOnV2: boolean
-  /** Pauses before the reads, in milliseconds. Only the last read proves absence, because a write may be late and a read may be stale. */
+  /** Pauses before the reads, in milliseconds. Only the last read proves absence: a write may be late, and a read may be stale. */
   readonly spacingMs: readonly number[]
   readonly leftMs: () => number
   /** Returns the execution of records that were sent together, or `undefined` for a record that was posted alone. */
   readonly executionOf: (together: SentTogether | undefined) => Execution | undefined
-  /** True if a client waits. Otherwise a later run continues to read if V3 may still be executing a `$batch` when the budget ends. */
+  /** True if a client waits. Otherwise reading stops early if a `$batch` may outlast the budget, and a later run continues it. */
   readonly clientWaits: boolean
   /** Reads AttendanceRecords of V3 with this raw query, or the same mark from V2, within the rate limit of writes. */
   readonly read: (query: string, record: V3Record) => Promise<ReadOutcome>
@@ -26,14 +26,16 @@ interface ReadBackOptions {
 interface ReadBackTask {
   readonly record: V3Record
   readonly position: number
-  /** Time of receipt of the record's batch, in milliseconds since the epoch. `RecordedOn` is not used, because the client may have set it. */
+  /**
+   * Time of receipt of the record's batch, in milliseconds since the epoch. `RecordedOn` is not used, because the client may have set it.
+   */
   readonly receivedMs: number
 }
 
 interface Sent {
   /** `now` if this run sent the record, `before` if an earlier run sent the record, `never` if the record was not sent. */
   readonly how: 'now' | 'before' | 'never'
-  /** The earliest monotonic time in milliseconds at which the record can have been sent. Default: its receipt. */
+  /** The earliest monotonic time in milliseconds at which the record can have been sent. Default: the receipt of the record. */
   readonly fromMs?: number | undefined
   /** The latest monotonic time in milliseconds at which the record can have been sent. Default: now. */
   readonly toMs?: number | undefined
@@ -51,24 +53,25 @@ type ResolveUnknown = (
   sent: Sent,
 ) => Promise<PostOutcome>
 
-/** Returns false for a partner whose records are never read back. The adapter can then check nothing before a post. */
+/** Returns false for a partner whose records are never read back. For such a partner the adapter cannot check V3 before a post. */
 export const isReadBack = ({ readBackAfterMs }: { readonly readBackAfterMs: readonly number[] }): boolean =>
   readBackAfterMs.length > 0
 
-/** Maximum number of records that are loaded from older batches with unknown outcomes, newest first. A batch may have that many records. */
+/** Maximum number of records that are loaded from older batches with unknown outcomes, newest first. A single batch may have this many. */
 const LOST_RECORDS = 20_000
-/** Maximum number of repeated posts of one record. If every reply is lost, the record is left to recovery. */
+/** Maximum number of repeated posts of one record in one run. If every reply is lost, recovery continues with the record. */
 const MAX_POSTS = 2
 /**
- * After the scheduled reads, the pauses grow with the number of missing records. In the time of the last scheduled pause, at most this many
- * records of a `$batch` are read.
+ * Maximum number of reads for one `$batch` in the time of the last scheduled pause. After the scheduled reads, the pause of each record
+ * grows with the number of missing records, so that large batches keep to this rate.
  */
 const READS_IN_PAUSE = 10
 const unclear: ReadBack = { kind: 'unclear' }
 
 /**
- * Creates the function that resolves unknown outcomes (product contract 3). The function reads the learner and event back, decides by
- * `readBackRules`, and confirms the record or posts it again. An outcome that stays unclear is `unknown`. A newer mark stays unchanged.
+ * Creates the function that resolves unknown outcomes (product contract 3). The function reads the mark of the learner and event from V3,
+ * decides by `readBackRules`, and confirms the record or posts it again. An outcome that stays unclear is `unknown`. The function never
+ * overwrites a newer mark.
  */
 export function createResolveUnknown(
   context: WriteContext,
@@ -77,7 +80,7 @@ export function createResolveUnknown(
   const { journal, echoes, clock, nowMs, onVisible } = context
   const readLost = createLostReading(context, partner)
   const allMs = spacingMs.reduce((sum, ms) => sum + ms, 0)
-  /** Returns `undefined` if the journal fails. If the batch replaces a V2 batch, records received after the V2 batch count as newer. */
+  /** Returns `undefined` if the journal fails. If the batch was on V2 before, records received after that first copy count as newer. */
   const knownMarks = ({ position, receivedMs }: ReadBackTask): Promise<KnownMarks | undefined> =>
     journal.knownMarks({ batch, position }, wasOnV2 ? receivedMs : undefined).catch(unlessUnreachable)
   const conclude = async (
@@ -100,7 +103,7 @@ export function createResolveUnknown(
         profile: echoes.profile(),
         sent: {
           fromMs: fromMs === undefined ? receivedMs : wallOf(fromMs),
-          // For a record that was never sent, every mark that was written after its receipt is newer.
+          // Every mark written after the receipt of a record that was never sent is newer than the record.
           toMs: how === 'never' ? receivedMs : wallOf(toMs),
         },
         byV2: wasOnV2 && how === 'before',
@@ -115,11 +118,13 @@ export function createResolveUnknown(
   const pause = (ms: number): Promise<void> => new Promise((resolve) => void clock.after(ms, resolve))
   const isUnderWay = ({ execution }: Sent): boolean =>
     execution !== undefined && clock.nowMs() < execution.untilMs()
-  /** Returns the pause before a read, in milliseconds. After the schedule, reads continue until the `$batch` of the record is over. */
+  /**
+   * Returns the pause before a read in milliseconds, or `undefined` if none is scheduled. Further reads follow while a `$batch` executes.
+   */
   const pauseBefore = (index: number, { execution }: Sent, sureMs: number): number | undefined => {
     const spaceMs = spacingMs[Math.min(index, spacingMs.length - 1)]
     if (spaceMs === undefined) return undefined
-    // The first read of a record that was sent long ago needs no pause. A retry after a failed read needs a pause.
+    // The first read needs no pause if the record was sent long ago. The reads after a failed read do need one.
     const untilSureMs = Math.max(0, Math.ceil(sureMs - clock.nowMs()))
     if (index === 0) return Math.min(spaceMs, untilSureMs)
     if (index < spacingMs.length || execution === undefined) return spaceMs
@@ -131,17 +136,17 @@ export function createResolveUnknown(
     sureMs: () => number,
   ): Promise<ReadBack | 'executing'> => {
     const query = `$filter=${encodeURIComponent(toReadBackFilter(task.record))}`
-    /** True while V3 may still apply the record after a read. */
+    /** True while V3 may still be executing the record's `$batch`, so that a read proves nothing about a missing mark. */
     let executing = isUnderWay(sent)
     for (let index = 0; executing || index < spacingMs.length; index += 1) {
       const pauseMs = pauseBefore(index, sent, sureMs())
       if (pauseMs === undefined || leftMs() <= pauseMs) break
       await pause(pauseMs)
       executing = isUnderWay(sent)
-      // For a record that was just sent, all scheduled reads are made, even late reads.
+      // A record that this run sent gets all scheduled reads, even if they come late.
       const isSure = index >= spacingMs.length - 1 || (sent.how !== 'now' && clock.nowMs() >= sureMs())
       const outcome = await read(query, task.record)
-      // Another record of the `$batch` may have appeared during the read.
+      // Another record of the `$batch` may have appeared during the read, so that the `$batch` is not over yet.
       executing ||= isUnderWay(sent)
       const finding = outcome.kind === 'read' ? await conclude(task, outcome.json, sent, executing) : unclear
       if (finding.kind === 'overwritten' || (finding.kind === 'applied' && finding.certain)) return finding
@@ -158,8 +163,8 @@ export function createResolveUnknown(
     const finding = await readUntilSure(task, sent, sureMs)
     if (finding === 'executing') return finding
     if (finding.kind !== 'applied') {
-      // Newer records of the key wait for this record. Newer records must not be sent while this record can still arrive after them, even if
-      // the budget has ended.
+      // Waits until this record can no longer arrive, even beyond the budget. Newer records of the key are sent once this record has ended,
+      // and this record must not overwrite them.
       if (sent.how !== 'never' && clock.nowMs() < sureMs()) await pause(sureMs() - clock.nowMs())
       return finding
     }
@@ -169,8 +174,8 @@ export function createResolveUnknown(
     return finding
   }
   /**
-   * Leaves a record open whose `$batch` is not over, so that newer records of its key wait. Without a journal, waits for the end of the
-   * `$batch`.
+   * Returns an outcome that leaves the record open, because its `$batch` is not over and newer records of its key must wait. If the journal
+   * is not durable, waits for the end of the `$batch` instead.
    */
   const leaveExecuting = async ({ execution }: Sent, reason: UnknownReason): Promise<PostOutcome> => {
     const unknown = { kind: 'unknown', reason } as const
@@ -206,7 +211,7 @@ export function createResolveUnknown(
   }
 }
 
-/** Creates the function that returns older unknown records as they were posted. Batches of other partners, which have other rules, are left out. */
+/** Creates a function that returns older unknown records as they were posted. Skips batches of other partners, which have other rules. */
 function createLostReading({ journal, slicing }: WriteContext, partner: Partner) {
   const plans = new Map<number, Promise<Plan | undefined>>()
   let room = LOST_RECORDS

@@ -16,26 +16,28 @@ export interface Run {
   readonly lease: number
   readonly receivedMs: number
   readonly plan: Plan
-  /** Positions of the records, in ascending order. The run skips records that the plan refuses. */
+  /** The positions of the records in ascending order. Records that the plan refuses are skipped. */
   readonly positions: Iterable<number>
   /** Maps a position to the nearest older open records of the same key. */
   readonly after: Predecessors
-  /** Returns true for a record that may have been applied. Such a record is read back first, and posted only if V3 does not show its mark. */
+  /**
+   * Returns true for a record that may have been applied. Such a record is read back first, and posted only if V3 does not show its mark.
+   */
   readonly mayBeApplied: (position: number) => boolean
-  /** The reasons of the records that were unknown before they were opened, by position (see `canNoLongerArrive`). Default: none. */
+  /** Maps the position of each record that was unknown before it was opened to its reason (see `canNoLongerArrive`). Default: empty. */
   readonly unknown?: ReadonlyMap<number, string> | undefined
   /** True if there may be newer marks that the journal does not know. V3 is then read before any record is posted. Default false. */
   readonly isChecked?: boolean
   /** True if this request began the batch. If V3 denies the credentials of the request, the journal forgets the batch. Default false. */
   readonly isNew?: boolean
-  /** Returns true for a record that is retried in the background. A denied request must not end such a record. Default: no record. */
+  /** Returns true for a record that recovery retries. A denied request must not end the retries of this record. Default: always false. */
   readonly wasParked?: (position: number) => boolean
   /** False in recovery, which itself retries records that were not applied. */
   readonly clientWaits: boolean
   readonly replyContext: ReplyContext
 }
 
-/** A run with more records than this is claimed in one turn of the event loop and started in the next turn. */
+/** A run with more records than this yields to the event loop between the claim of its records and the creation of its tasks. */
 const MANY = 1_000
 /** Time in milliseconds that an outcome may wait for other outcomes of its run to share a commit. The last outcome of a run never waits. */
 const GATHER_MS = 10
@@ -46,10 +48,10 @@ export type RunSession = Pick<
 >
 
 /**
- * Takes records from the journal to their durable outcomes: claims the records, posts them in order, settles them, then reports them to the
- * reply, if there is a reply. Throws `ADP_OUTCOME_UNKNOWN` if an outcome could not be stored; the records then stay open, and recovery
- * finishes them. Throws `ADP_JOURNAL_LOST` if another instance finishes the records. The client may already have parts of the reply when
- * these two errors are thrown.
+ * Claims the records of a run, posts them in order, settles them, then sets their parts of the reply, if there is a reply. Throws
+ * `ADP_OUTCOME_UNKNOWN` if an outcome could not be stored; the records then stay open, and recovery finishes them. Throws
+ * `ADP_JOURNAL_LOST` if this instance lost the batch, which recovery or another instance then finishes. The client may already have parts
+ * of the reply when these two errors are thrown.
  *
  * If V3 denied the credentials before any other outcome, and the status line of the reply is not sent yet, throws one of these errors:
  * `ADP_TOKEN` or `ADP_FORBIDDEN` for credentials of the client, `ADP_V3_CREDENTIALS` for credentials of the configuration, or the error of
@@ -76,7 +78,7 @@ export async function runRecords(
   const leaveExecuting = (): void =>
     executing.forEach((sinceMs, position) => leaveToRecovery([position], sinceMs))
   const own = wanted.filter((position) => claim.has(position))
-  // Another run of this process works on the other records. Recovery reads their state once that run has ended.
+  // Another run of this process works on the records that could not be claimed. Recovery checks their state once that run has ended.
   leaveToRecovery(wanted.filter((position) => !claim.has(position)))
   const tally: BatchTally = { accepted: 0, refused: 0, notApplied: 0, unknown: 0 }
   let denied: Denied
@@ -85,7 +87,7 @@ export async function runRecords(
     const settler = createSettler(context, run, own.length, claim, reply)
     const tasks = toTasks(context, run, own, claim, settler, session)
     const permission: SendPermission = {
-      // Nothing more is sent after an outcome could not be stored, because recovery then takes the records.
+      // Once an outcome could not be stored, nothing more may be sent, because recovery then finishes all records.
       maySend: () => journal.lease() === lease && !settler.hasFailed(),
       renew: async () => !settler.hasFailed() && (journal.lease() ?? (await journal.renewLease())) === lease,
     }
@@ -108,7 +110,7 @@ export async function runRecords(
     const denial = await failures
       .run(() => session.postRecords(tasks, permission, onOutcome))
       .catch((cause: unknown) => {
-        // Recovery gets the records, so the rest of this run must neither send nor settle any record.
+        // Recovery finishes the records after this error, so the rest of this run must neither send nor settle any record.
         settler.fail()
         throw cause
       })
@@ -131,9 +133,9 @@ export async function runRecords(
     }
     denied = { denial, tasks, isOpen: (task) => session.executingSince(task) !== undefined }
   } catch (cause) {
-    // If this instance still owns the batch, recovery finds the batch.
+    // After ADP_JOURNAL_LOST, another instance usually has the batch. If this instance still owns it, recovery finds it in the journal.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
-    // No other instance takes over these records while this instance lives, so its own recovery must finish them.
+    // While this instance lives, no other instance takes over the records, so its own recovery must finish them.
     leaveToRecovery(own)
     throw new AdapterError(
       'ADP_OUTCOME_UNKNOWN',
@@ -160,7 +162,7 @@ export async function settleOutcomes(
   )
 }
 
-/** Returns true while the journal may have lost earlier records, so that every record is read back before it is posted. */
+/** Returns true while the journal may have lost records that were sent. Every record is then read back before it is posted. */
 function isReadBackFirst({ journal, nowMs }: Pick<WriteContext, 'journal' | 'nowMs'>): boolean {
   return nowMs() < journal.readBackUntilMs
 }
@@ -171,8 +173,8 @@ export function inOrder(positions: Iterable<number>): number[] {
 
 /**
  * Creates the tasks of the records in their order. A record waits for older records of its key in other batches, and for the durable
- * outcome of the previous record of its key in the same batch. Without the second wait, the process could end between the two posts. The
- * second mark would then hide the first mark from reads, and both records would stay open.
+ * outcome of the previous record of its key in the same batch. Without the second wait, the process could end after both posts and before
+ * the first outcome is durable. The second mark would then hide the first mark from the read-back.
  */
 function toTasks(
   context: WriteContext,
@@ -187,7 +189,7 @@ function toTasks(
   const gaveWay = withdrawn.then(() => false)
   // Records of one key share one list of older records, and therefore one wait.
   const waits = new Map<readonly RecordRef[], Promise<boolean>>()
-  /** The last record of each key so far, with the promise that the record waits for. */
+  /** Maps each key to its last record so far, and to the promise for which that record waits. */
   const last = new Map<string, { readonly position: number; readonly wait: Promise<boolean> | undefined }>()
   for (const position of positions) {
     const planned = plan.records[position]
@@ -202,7 +204,7 @@ function toTasks(
     }
     const before = last.get(key)
     if (before !== undefined) {
-      // If the previous record was not sent because of an older record, that older record may still be open.
+      // Includes the wait of the previous record, because an older record for which that record waited in vain may still be open.
       const all = Promise.all([wait, before.wait, settler.durable(before.position)])
       wait = all.then((waits) => !waits.includes(false))
     }
@@ -216,7 +218,7 @@ function toTasks(
 
 type Settler = ReturnType<typeof createSettler>
 
-/** Creates the settler of a run. The settler makes outcomes durable in groups, and only then gives the reply a part. */
+/** Creates the settler of a run, which makes outcomes durable in groups. It sets the part of a record only once its outcome is durable. */
 function createSettler(
   context: WriteContext,
   run: Run,
@@ -231,7 +233,7 @@ function createSettler(
   let failed = false
   const successors = new Map<number, (isDurable: boolean) => void>()
   const flush = async (): Promise<void> => {
-    // Waits, so that outcomes that undici reads from its sockets in one turn of the event loop share a commit.
+    // Waits one turn of the event loop, so that all outcomes that undici reads from its sockets in this turn share a commit.
     await new Promise((resolve) => setImmediate(resolve))
     while (pending.length > 0) {
       const group = pending
@@ -253,7 +255,7 @@ function createSettler(
     cancelTimer = undefined
     if (flushing !== undefined || pending.length === 0) return
     flushing = flush()
-    // `flushed` rejects with the same error.
+    // Only stops the run here. `flushed` awaits the same promise and rejects with its error.
     flushing.catch(fail)
   }
   const fail = (): void => {
@@ -268,12 +270,12 @@ function createSettler(
       if (left <= 0 || successors.has(settled.position)) begin()
       else if (flushing === undefined) cancelTimer ??= context.clock.after(GATHER_MS, begin)
     },
-    /** Resolves with true once the outcome of this record is durable, or with false if it cannot be stored. Must be called before `settle`. */
+    /** Resolves with true once the outcome of the record is durable, or with false if it is not stored. Must be called before `settle`. */
     durable: (position: number): Promise<boolean> =>
       new Promise((resolve) => {
         successors.set(position, resolve)
       }),
-    /** Counts a record whose outcome is not settled now. Records that wait for this record are not sent. */
+    /** Counts a record that stays open. Later records of its key in this run are not sent. */
     skip: (position: number): void => {
       left -= 1
       if (left <= 0) begin()
@@ -290,7 +292,7 @@ function createSettler(
   }
 }
 
-/** Returns how a record whose credentials were denied is settled. Either its client may resend the record, or recovery retries it. */
+/** Returns the settlement of a record whose credentials V3 denied: its client may resend the record, or recovery retries it. */
 function deniedSettlement(context: WriteContext, run: Run, { position, first }: WriteTask): Settled {
   const reason = 'denied'
   const { plan, clientWaits, receivedMs, replyContext } = run
@@ -312,7 +314,7 @@ interface Denied {
   readonly isOpen: (task: WriteTask) => boolean
 }
 
-/** Throws the denial. If the client has already received parts of the reply from other runs of the batch, answers each record instead. */
+/** Throws the denial, unless the status line was already sent with parts from other runs of the batch. Then answers each record instead. */
 function answerDenial(
   { events }: WriteContext,
   { partner }: RunSession,
@@ -328,7 +330,7 @@ function answerDenial(
     const { position, first } = task
     const planned = run.plan.records[position]
     if (planned === undefined) continue
-    // "Not applied" is answered only for a record that nobody will post (product contract 3).
+    // "Not applied" may be answered only if neither V3 nor recovery can still apply the record (product contract 3).
     const outcome = isOpen(task)
       ? ({ kind: 'unknown', reason: 'stillExecuting' } as const)
       : run.wasParked?.(position) === true

@@ -28,7 +28,7 @@ export function unsentOutcome(
   return first === 'readBack' ? { kind: 'unknown', reason: 'notReadBack' } : notApplied(reason)
 }
 
-/** Reasons that an unknown record keeps after a complete read-back without a result. */
+/** The reasons with which a record is settled as unknown after a complete read-back that did not find its mark. */
 const readBackInVain: ReadonlySet<string> = new Set<UnknownReason>([
   'connectionLost',
   'timeout',
@@ -37,7 +37,9 @@ const readBackInVain: ReadonlySet<string> = new Set<UnknownReason>([
   'otherRecord',
 ])
 
-/** Returns true if a record that was settled as unknown for this reason can no longer arrive, because a complete read-back did not find it. */
+/**
+ * Returns true if a record that was settled as unknown for this reason can no longer arrive, because a complete read-back did not find it.
+ */
 export const canNoLongerArrive = (reason: string | undefined): boolean =>
   reason !== undefined && readBackInVain.has(reason)
 
@@ -66,9 +68,9 @@ export interface FollowUp {
 }
 
 /**
- * Pauses between background retries: a twentieth of the age of the record, at least 5 s and at most 10 min, for a day after receipt.
- * Attempts are not counted, because an attempt that ended with its process says nothing about the service. Pauses are short at first,
- * because a record may wait for an older record that has its own pause.
+ * Recovery retries a record for a day after its receipt. The pause between retries is a twentieth of the record's age, at least 5 s and at
+ * most 10 min. It does not depend on the number of attempts, because an attempt that ended with its process says nothing about V3. Pauses
+ * are short at first, because a record may wait for an older record that has its own pause.
  */
 const SHORTEST_PAUSE_MS = 5_000
 const SHARE_OF_AGE = 1 / 20
@@ -77,8 +79,8 @@ const RETRY_FOR_MS = 86_400_000
 
 /**
  * Returns how a record is settled: its state, its part of the reply, and whether and when it is retried. A record that was not applied
- * waits for the client's resend if the client is told to resend it; otherwise recovery retries the record. A record with an unknown outcome
- * is read back until the outcome is known.
+ * waits for the client's resend if the client is told to resend it; otherwise recovery retries the record. Recovery reads a record with an
+ * unknown outcome back until its outcome is known or the retries end.
  */
 export function settlementOf(
   position: number,
@@ -100,7 +102,7 @@ export function settlementOf(
       return { position, state: 'confirmed', answer, mark: markOf(outcome.reply) }
     case 'refused': {
       const reason = reasonOf(outcome)
-      // The service may accept the record with other credentials.
+      // A denial does not end the record, because V3 may accept the record with other credentials.
       if (isDenial(outcome.error)) return unjudged(reason, outcomesShown)
       return { position, state: 'refused', answer, reason, deadLetter: !outcomesShown }
     }
@@ -125,7 +127,7 @@ export function markOf({
   return { externalId: ExternalID, recordedMs: parseTime(RecordedOn) }
 }
 
-/** The form of an error code that may be stored. V3's own messages may name a learner, so only the client gets them. */
+/** Matches error codes that may be stored. Any other text of V3 may name a learner, so only the client gets it. */
 const CODE = /^[A-Z]{2,8}(?:_[A-Z0-9]{1,16}){1,4}$/
 
 function reasonOf(outcome: Extract<PostOutcome, { kind: 'refused' }>): string {

@@ -18,7 +18,7 @@ const requestSchema = z.object({
   serviceHosts: z.array(z.string()).readonly().optional(),
   context: z.string(),
   layout: z.enum(['flat', 'nested']),
-  /** Absolute address of the records for `Location`. `undefined` for a batch in the flat layout, whose reply has none. */
+  /** Absolute address of the records for `Location`. `undefined` for a batch in the flat layout, whose reply has no `Location`. */
   recordsUrl: z.string().optional(),
   /** Quirks of the partner at the time of receipt: `dataEnvelope` and `msgtypeResponse`. */
   dataEnvelope: z.boolean(),
@@ -74,11 +74,11 @@ const headSchema = z.object({
   request: requestSchema.readonly(),
   /** The id from which all ids in the reply derive, so that the reply can be written again byte for byte. */
   replyId: z.string(),
-  /** SHA-256 of the subscription key and token of the request, to recognise a client with the same credentials. */
+  /** SHA-256 of the subscription key and token of the request, by which recovery recognises a client with the same credentials. */
   sender: z.string().optional(),
-  /** Time of the marks in milliseconds since the epoch, if the batch was first begun for V2. `undefined` if the marks have the time of receipt. */
+  /** Present if the batch was first begun for V2: the time of its marks in milliseconds since the epoch. Default: the time of receipt. */
   markedAtMs: z.number().optional(),
-  /** Maximum number of records in one `$batch` to V3. Without it, in requests of older versions, the partner's current setting applies. */
+  /** Maximum number of records in one `$batch` to V3. `undefined` in requests of older versions, for which the current setting applies. */
   together: z.int().min(1).optional(),
 })
 
@@ -88,7 +88,7 @@ export const wasOnV2 = ({ markedAtMs }: Pick<StoredRequest, 'markedAtMs'>): bool
 
 /** Minimum size in bytes of a request whose bytes are shared with the thread of the journal instead of copied. */
 const SHARED_FROM = 1_048_576
-/** Number of bytes that are copied or hashed at once. Copying or hashing takes a quarter of the time of decoding. */
+/** Number of bytes that are copied or hashed at once. Copying or hashing a byte takes a quarter of the time that decoding it takes. */
 const CHUNK = 1_048_576
 const CHUNK_WORK = CHUNK / 4
 
@@ -121,7 +121,7 @@ export function readSending(payload: Uint8Array | undefined): Pick<StoredRequest
   try {
     return decodeStoredRequest(payload)
   } catch {
-    // `createFinisher` also finds that the request cannot be read, and makes its records dead letters.
+    // An unreadable request is no error here. `runStored` also finds that it cannot be read, and makes its records dead letters.
     return {}
   }
 }
@@ -137,9 +137,9 @@ function parseHead(text: string): z.infer<typeof headSchema> {
 }
 
 /**
- * Computes the SHA-256 of all facts that decide which records are posted, to which service and for whom. Of the media type only the boundary
- * counts, not its spelling in the header. The adapter's own address and configuration do not count, because the first request decides how the
- * batch is answered. `upstream` is the base address of V3.
+ * Computes the SHA-256 of all facts that decide which records are posted, to which service and for whom. Of the media type it includes only
+ * the boundary, so that the spelling of the header does not matter. It excludes the adapter's own address and configuration, because the
+ * first request decides how the batch is answered. `upstream` is the base address of V3.
  */
 export async function digestRequest(
   owner: string,
@@ -162,7 +162,7 @@ export function digestIds(owner: string, { boundary, envelope }: BatchIds): Buff
     .digest()
 }
 
-/** Creates the function that returns the ids of one reply in the order of use: GUIDs that derive from `replyId`, starting with number `from`. */
+/** Creates a function that returns the next id of a reply with each call. The ids are GUIDs that count up from `replyId` plus `from`. */
 export function createReplyIds(replyId: string, from = 0): () => string {
   const start = Number.parseInt(replyId.slice(-8), 16) + from
   let count = 0

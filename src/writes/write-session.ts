@@ -29,7 +29,7 @@ export interface WriteTask {
   readonly first: FirstStep
   /** True if the record was sent before and can no longer arrive at V3. */
   readonly isPast: boolean
-  /** Resolves once the older records of the same key have ended, with false if they did not end in time. `undefined` without older records. */
+  /** Resolves with true once the older records of the key have ended, or with false if they end too late. `undefined` if there are none. */
   readonly after: Promise<boolean> | undefined
 }
 
@@ -39,15 +39,15 @@ type OnOutcome = (position: number, outcome: PostOutcome) => void
 export type WriteSession = ReturnType<typeof openWriteSession>
 
 export interface SessionOptions {
-  /** Present if recovery posts the records: `concurrency` records at a time, none of which was sent after `sinceMs`. Default: a client waits. */
+  /** Present if recovery posts the records, `concurrency` at a time. None of them was sent after `sinceMs`. Absent if a client waits. */
   readonly background?: { readonly concurrency: number; readonly sinceMs: number | undefined }
-  /** True if the batch was first begun for V2. Newer records may then have earlier places in the journal. Default false. */
+  /** True if the batch was first begun for V2. Newer records may then precede its records in the journal. Default false. */
   readonly wasOnV2?: boolean
   /** Maximum number of records that are sent together, see `StoredRequest`. Default: the partner's maximum for one `$batch`. */
   readonly together?: number | undefined
 }
 
-/** Opens a session that posts records. If V3's first answer rejects the adapter's own token (401), the session renews the token once. */
+/** Opens a session that posts records. If V3 first replies 401 to the adapter's own token, the session renews the token once. */
 export function openWriteSession(
   context: WriteContext,
   authorisation: Authorisation,
@@ -94,7 +94,7 @@ export function openWriteSession(
     first === 'readBack' && !isPast && sentBefore.atOnce > 1
       ? executionOf(sentBefore, background?.sinceMs)
       : undefined
-  /** Returns the time at which a record of the task's `$batch` last appeared, or `undefined` if V3 can no longer apply the record of the task. */
+  /** Returns `Execution.sinceMs` of the task's `$batch` while V3 may still be executing it, or `undefined` if no such `$batch` is known. */
   const executingSince = (task: WriteTask): number | undefined => {
     const execution = executionBefore(task)
     return execution !== undefined && clock.nowMs() < execution.untilMs() ? execution.sinceMs() : undefined
@@ -122,8 +122,7 @@ export function openWriteSession(
       queueKey,
     })
     current = writes
-    // If newer records wait too long, the unsent records are withdrawn. The newer records still wait until recovery has finished the
-    // records that may have been sent.
+    // If newer records wait too long, withdraws the unsent records. The newer records still wait for records that V3 may be executing.
     const giveWay = background === undefined ? watchGiveWay(context, batch, queueKey) : undefined
     const yieldToNewer = (): void => {
       writes.withdraw()
@@ -142,7 +141,7 @@ export function openWriteSession(
     })
     const check = (record: V3Record, outcome: PostOutcome): PostOutcome => {
       if (outcome.kind !== 'accepted') return outcome
-      // A reply about another record says nothing about the posted record.
+      // A reply with another learner or event does not show whether V3 applied the posted record.
       if (!isReplyTo(record, outcome.reply)) return { kind: 'unknown', reason: 'otherRecord' }
       echoes.accepted(record, bodyProfile === 'full', outcome.reply)
       return outcome
@@ -164,7 +163,7 @@ export function openWriteSession(
       if (outcome !== undefined && outcome.kind !== 'unknown') report(position, outcome)
       else report(position, await readBack(task, body, outcome, fromMs))
     }
-    /** Reads back a record that may have been applied before this run, or whose reply was lost just now (`lost`). */
+    /** Reads V3 for a record whose reply was lost just now (`lost`), that may have been applied before this run, or that needs a check. */
     const readBack = (
       task: WriteTask,
       body: string,
@@ -183,7 +182,7 @@ export function openWriteSession(
         execution,
       })
     }
-    /** Posts a record unless V3 shows a newer mark. If V3 cannot be read, the record remains not applied. */
+    /** Posts a record unless V3 shows a newer mark. If V3 cannot be read, does not post the record, which counts as not applied. */
     const postUnlessNewer = async (
       task: WriteTask,
       post: () => Promise<PostOutcome>,
@@ -199,7 +198,8 @@ export function openWriteSession(
     const { report, denial } = holdDenials((position, outcome) => {
       if (outcome.kind === 'accepted') onAccepted()
       else if (outcome.kind === 'refused') {
-        // After an outcome other than a denial, no record is sent again with another token, so this record counts as not applied.
+        // V3 denied the adapter's own credentials after another outcome. The token is not renewed for a single record, so the record counts
+        // as not applied.
         if (ownDenialOf(context.accepted, partner, outcome.error) !== undefined) {
           onOutcome(position, notApplied('ownCredentials'))
           return
@@ -217,7 +217,7 @@ export function openWriteSession(
           const task = tasks[index]
           return task === undefined ? Promise.resolve() : postRecord(task)
         },
-        // As long as every answer is a denial, no further record is sent.
+        // Sends no further record once V3 has denied the credentials, unless another outcome has arrived.
         stopped: () => denial() !== undefined,
         pause: () => (slices.spend(0) ? slices.next() : undefined),
       })
@@ -233,9 +233,9 @@ export function openWriteSession(
     executingSince,
     budgetMs: partner.budgetMs,
     /**
-     * Posts every record within the partner's budget. If the credentials were denied before any record was accepted (product contract 1),
-     * reports no outcome. Returns V3's error, or the error of the token endpoint if that endpoint had no other token. After the first
-     * outcome, a denial counts only for its record.
+     * Posts every record within the partner's budget. If V3 denied the credentials before any other outcome (product contract 1), reports
+     * no outcome and returns V3's error, or the error of the token endpoint if the token could not be renewed. Otherwise returns
+     * `undefined`, and a denial counts only for its record.
      */
     postRecords: async (
       tasks: readonly WriteTask[],
@@ -256,7 +256,7 @@ export function openWriteSession(
       if (own === undefined) onDenied(denial)
       return own ?? denial
     },
-    /** Resolves once no further record is sent, because newer records waited for this batch and its credentials were not accepted. */
+    /** Resolves when the unsent records are withdrawn, because newer records waited for them and V3 had not accepted the credentials. */
     withdrawn,
     /** Returns true once the service denied the credentials in any call, including reads. */
     denied: (): boolean => isDenied,
@@ -268,7 +268,7 @@ export function openWriteSession(
   }
 }
 
-/** Holds back denials of records until another outcome shows that V3 accepts the credentials and the denials were exceptions. */
+/** Holds back denials of records until another outcome shows that V3 does not deny the credentials of the whole batch. */
 function holdDenials(onOutcome: OnOutcome): {
   readonly report: OnOutcome
   /** Returns the first denial, as long as only denials have arrived. */
@@ -310,7 +310,7 @@ export async function readPaced(
     const { admitted } = await rateLimit.acquire('write', leftMs, queueKey)
     if (!admitted) return nothingRead
   }
-  // The read continues even if the client disconnects.
+  // Passes no abort signal, so that the read continues if the client disconnects.
   const left = leftMs - (clock.nowMs() - startedMs)
   const outcome = await reader.get('AttendanceRecords', query, credentials, undefined, left, queueKey)
   return outcome.kind === 'busy' ? nothingRead : outcome
