@@ -12,8 +12,9 @@ export interface CallBudget {
    */
   take(): Promise<number>
   /**
-   * Waits `ms` before the next call, because the service asked for a pause. With `wholeKey` (after a 429), also pauses all calls with the
-   * subscription key, for at most `budgetMs`. Returns false at once if the wait would end after the deadline or the client has gone.
+   * Delays the next call by `ms`, because the service asked for a pause. With `wholeKey` (after a 429) and a rate limit, pauses all calls
+   * with the subscription key instead, for at most `budgetMs`, so that the next `take` waits. Resolves to false at once if the pause would
+   * end after the deadline or the client has disconnected.
    */
   pause(ms: number, wholeKey: boolean): Promise<boolean>
   leftMs(): number
@@ -22,13 +23,13 @@ export interface CallBudget {
 }
 
 interface CallBudgetOptions {
-  /** The rate limit of the calls, or `undefined` if only the deadline limits them. */
+  /** The rate limit of the calls, or `undefined` if only the deadline limits the calls. */
   readonly rateLimit: RateLimit | undefined
   readonly queueKey: QueueKey
   readonly priority: CallPriority
   readonly budgetMs: number
   readonly clock: Clock
-  /** Returns a signal that aborts when the client disconnects. Called only if a call has to wait. */
+  /** Returns a signal that aborts when the client disconnects. Called only for a rate-limited call or a pause. */
   readonly signal: () => AbortSignal
 }
 
@@ -56,8 +57,8 @@ export function openCallBudget({
       throw admission.reason === 'full' ? overloaded('turn') : overBudget()
     },
     pause: async (ms, wholeKey) => {
-      // The pause has a maximum, so that an unusual `Retry-After` cannot block a partner for hours. If the maximum is too short, the next
-      // call gets a 429 again.
+      // Limits the pause, so that an unusual `Retry-After` cannot block a partner for hours. If the limit is too short, the next call gets
+      // a 429 again.
       if (wholeKey) rateLimit?.pauseFor(Math.min(ms, budgetMs))
       if (ms >= leftMs() || signal().aborted) return false
       if (wholeKey && rateLimit !== undefined) return true
@@ -98,8 +99,8 @@ const LONGEST_WAIT_MS = 3_600_000
 const RECONNECT_MS: readonly number[] = [250, 1_000]
 
 /**
- * Returns the wait in milliseconds before a call that changed nothing is repeated, or `undefined` if another attempt would not help. Calls
- * are repeated only for the reasons `notConnected`, `throttled` (429) and `unavailable` (503, 408). `attempt` counts from 0. After a 429,
+ * Returns the wait in milliseconds before the retry of a call that changed nothing, or `undefined` if the call must not be retried. Calls
+ * are retried only for the reasons `notConnected`, `throttled` (429) and `unavailable` (503, 408). `attempt` counts from 0. After a 429,
  * 503 or 408, the first wait is the time that the service names, or 2 s. Later waits double, and are no shorter than the named time.
  */
 export function retryWaitMs(
@@ -120,7 +121,8 @@ export function retryWaitMs(
 
 /**
  * Returns the wait in milliseconds that the upstream asks for, or `undefined` if it asks for no wait. Reads the header `Retry-After`, which
- * has seconds or an HTTP date (RFC 9110 10.2.3), or otherwise the text of the gateway (service-facts 9). A date is compared with `nowMs`.
+ * has seconds or an HTTP date (RFC 9110 10.2.3), or otherwise the text `try again in N seconds` of the gateway (service-facts 9). `nowMs`
+ * is the current time to which a date is compared.
  */
 export function readRetryAfter(header: string | undefined, body: string, nowMs: number): number | undefined {
   const text = header?.trim() ?? /try again in (\d{1,6}) seconds/i.exec(body)?.[1]

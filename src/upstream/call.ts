@@ -73,7 +73,7 @@ export class StreamCall implements ConnectionUser {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // The call ended while its connection was being opened. An error is thrown, because an abort would close the connection.
+    // Stops a call that ended while its connection was being opened. Throwing keeps the connection, which an abort would close.
     if (this.done) throw new AdapterError('ADP_BUDGET_EXCEEDED', 'The call ended before it was sent.')
     this.sink.beforeSend()
     this.controller = controller
@@ -103,7 +103,8 @@ export class StreamCall implements ConnectionUser {
   }
 
   onResponseEnd(): void {
-    // undici treats a reset connection as the end of a body without a length. By RFC 9112 8 such a body is incomplete.
+    // undici treats a connection reset as the normal end of a body without a length. By RFC 9112 8 the body is incomplete, so the call
+    // fails.
     if (this.endsWithConnection && this.wasReset?.() === true)
       this.fail(new errors.SocketError('the connection was reset'))
     else if (this.finish(true)) this.sink.onEnd()
@@ -129,7 +130,7 @@ export class StreamCall implements ConnectionUser {
 export interface CallEnd {
   /** The error if the whole reply did not arrive, otherwise `undefined`. */
   readonly failure: Error | undefined
-  /** True if the request was sent, so that it may have been applied. */
+  /** True if the request was sent and may have been applied. */
   readonly sent: boolean
   /** The status of the final response, or 0 if no response arrived. */
   readonly status: number
@@ -138,7 +139,7 @@ export interface CallEnd {
 }
 
 export interface CallTrace {
-  /** The header fields that the request gets in addition: name, value. */
+  /** The header fields to add to the request, as alternating names and values. */
   readonly fields: readonly string[]
   /** Ends the trace. Called once, with the status of the reply, or with `undefined` if the whole reply did not arrive. */
   end(status: number | undefined): void
@@ -147,34 +148,35 @@ export interface CallTrace {
 export interface CallOptions {
   readonly clock: Clock
   readonly group: CallGroup
-  /** Maximum size of the reply. A larger reply ends the call with undici's `ResponseExceededMaxSizeError`. */
+  /** Maximum size of the body of the reply in bytes. A larger body ends the call with undici's `ResponseExceededMaxSizeError`. */
   readonly maxBytes: number
   /** A signal that ends the call, which then fails with the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** Called in the turn of the event loop that writes the request. If it throws, nothing is sent, and the call fails with its error. */
+  /** Called synchronously just before the request is written. If it throws, nothing is sent, and the call fails with its error. */
   readonly beforeSend?: (() => void) | undefined
-  /** Called once for a call that was sent, with the status and the time until the status line, or with `undefined` after a failure. */
+  /**
+   * Called once for a request that was sent, with the status and the time until the status line. After a failure, `status` is `undefined`.
+   */
   readonly onAnswered?: ((status: number | undefined, durationMs: number) => void) | undefined
-  /** Begins the trace of the call, or returns `undefined` if the call is not traced. */
   readonly trace?: (() => CallTrace | undefined) | undefined
 }
 
-/** A request whose header fields are a list: name, value, name, value. */
+/** A request whose header fields are a list of alternating names and values. */
 interface CallRequest extends Dispatcher.DispatchOptions {
   readonly headers: string[]
 }
 
-/** A group of calls that share one deadline and can be withdrawn together. */
+/** A group of calls with one deadline. `withdraw` ends those of its calls that are not sent yet. */
 export class CallGroup {
   readonly leftMs: () => number
   private readonly clock: Clock
-  // Calls are kept in slots that are reused. A listener of a signal or a timer for each call, or a `Set`, would delay the garbage
-  // collection of ended calls.
+  // Slots for calls are reused, because a `Set`, or an abort listener or timer for each call, would delay the garbage collection of ended
+  // calls.
   private readonly calls: (StreamCall | undefined)[] = []
   private readonly free: number[] = []
   private cancelTimer: (() => void) | undefined
 
-  /** `leftMs` returns the time that is left for whole calls, from the wait for a connection to the last byte of the reply. */
+  /** `leftMs` returns the milliseconds left for each call as a whole, from the wait for a connection to the last byte of the reply. */
   constructor(clock: Clock, leftMs: () => number) {
     this.clock = clock
     this.leftMs = leftMs
@@ -183,7 +185,7 @@ export class CallGroup {
   add(call: StreamCall): number {
     const slot = this.free.pop() ?? this.calls.length
     this.calls[slot] = call
-    // The timer counts whole milliseconds, and must not fire before the deadline.
+    // The time is rounded up, because the timer counts whole milliseconds and must not fire before the deadline.
     this.cancelTimer ??= this.clock.after(Math.ceil(Math.max(0, this.leftMs())), () => this.expire())
     return slot
   }
@@ -202,7 +204,7 @@ export class CallGroup {
 
   private expire(): void {
     this.cancelTimer = undefined
-    // `onDone` is set once a call has a connection.
+    // `onDone` is set once a call has a connection, so a call without `onDone` was still waiting for a connection.
     for (const call of this.calls.slice())
       call?.abort(call.onDone === undefined ? overloaded('connection') : overdue())
   }
@@ -210,8 +212,8 @@ export class CallGroup {
 
 /**
  * Sends one request and reads its whole reply. Never rejects. `failure` is undici's error, the signal's reason, the error of `beforeSend`,
- * `ADP_OVERLOADED` if no connection became free, or `ADP_BUDGET_EXCEEDED` after the deadline. undici's `request` is not used: this function
- * limits the total time and size, and a reply in tiny pieces takes no more memory than one in large pieces.
+ * `ADP_OVERLOADED` if no connection became free, or `ADP_BUDGET_EXCEEDED` after the deadline. Unlike undici's `request`, this function
+ * limits the total time and size, and a reply in many small pieces takes no more memory than a reply in a few large pieces.
  */
 export function sendCall(
   connections: Connections,

@@ -41,9 +41,9 @@ const refusal = z.object({
 })
 
 /**
- * Requests a token (RFC 6749 4.4). Throws `ADP_UPSTREAM_UNAVAILABLE` if the endpoint cannot be reached or answers 429 or 5xx,
- * `ADP_V3_CREDENTIALS` if it rejects the client, and `ADP_UPSTREAM_PROTOCOL` if the reply has no token. The errors contain no secret and no
- * text of the endpoint.
+ * Requests a token (RFC 6749 4.4). Throws `ADP_UPSTREAM_UNAVAILABLE` if the endpoint cannot be reached or replies 429 or 5xx,
+ * `ADP_V3_CREDENTIALS` if it rejects the client, and `ADP_UPSTREAM_PROTOCOL` if the reply has no token. The errors contain no secret, and
+ * nothing of the endpoint's reply but the status and the error code.
  */
 export async function fetchToken(client: ClientCredentials, route?: UpstreamRoute): Promise<IssuedToken> {
   const form = new URLSearchParams({
@@ -131,7 +131,7 @@ export function createTokenSource({ fetch, nowMs }: TokenSourceOptions): TokenSo
     token: () => {
       const now = nowMs()
       if (cached === undefined || cached.endMs <= now) return once()
-      // The current token is still valid. Later calls use the renewed token.
+      // Renews the token in the background. A failure is ignored, because the current token is still valid.
       if (cached.refreshMs <= now && pausedUntilMs <= now) once().catch(() => undefined)
       return Promise.resolve(cached.token)
     },

@@ -3,19 +3,19 @@ import type { Clock } from '../clock.ts'
 /** The client whose share is charged for calls, connections or bytes. */
 export interface QueueKey {
   readonly partner: string
-  /** The owner, unique across all partners. */
+  /** The id of the owner (partner, key and token claims), unique across all partners. */
   readonly owner: string
   /** Returns true once V3 or V2 has accepted the credentials of the request. */
   isAccepted(): boolean
 }
 
-/** The holder that represents all clients whose credentials neither V3 nor V2 has accepted yet. The code calls such clients newcomers. */
+/** The holder that all newcomers share. A newcomer is a client whose credentials neither V3 nor V2 has accepted yet. */
 export const NEWCOMERS = ''
 
 /** The queue key of callers that do not divide a resource between clients. */
 export const soleQueue: QueueKey = { partner: '-', owner: '-', isAccepted: () => true }
 
-/** Returns the holder that is charged at this moment: the owner, or all newcomers together. */
+/** Returns the holder to charge now: the owner if its credentials were accepted, and otherwise `NEWCOMERS`. */
 export function holderOf(queueKey: QueueKey): string {
   return queueKey.isAccepted() ? queueKey.owner : NEWCOMERS
 }
@@ -35,13 +35,13 @@ export interface Quota {
 const TIMES_FREE = 8
 /** The fraction of the capacity that all newcomers together may hold. */
 const NEWCOMERS_FRACTION = 1 / 4
-/** The smallest capacity of which a reserve is kept. A smaller quota may be used up by one holder. */
+/** The smallest capacity that is divided between holders. One holder may use up a smaller quota. */
 const SMALLEST_DIVIDED = 4
 
 /**
  * Creates a quota that keeps a reserve for the next holder. The limit of a holder is a multiple of the free amount, like the dynamic
  * thresholds by which switches divide their packet memory. A single holder may use nearly all of the capacity. Each further holder lowers
- * the limit of the other holders. The last unit goes only to a holder that has no unit yet (decision 008).
+ * the limit of the other holders. The last free unit of the capacity goes only to a holder that holds nothing yet (decision 008).
  */
 export function createQuota(initialCapacity: number): Quota {
   let capacity = initialCapacity
@@ -81,10 +81,13 @@ export type CallPriority = 'write' | 'read' | 'comparison'
 
 const priorities: readonly CallPriority[] = ['write', 'read', 'comparison']
 
-/** Too many calls of the owner are waiting (`full`), the wait was too long (`deadline`), or the caller has disconnected (`gone`). */
+/**
+ * Why a call was refused: too many calls of the owner are waiting (`full`), the wait was too long (`deadline`), or the caller has
+ * disconnected (`gone`).
+ */
 export type Refusal = 'full' | 'deadline' | 'gone'
 
-/** The resource that an admitted call takes: a token of a rate limit, or a connection. */
+/** The resource of which each admitted call takes one unit: a token of a rate limit, or a connection. */
 interface Supply {
   mayTake(holder: string): boolean
   take(holder: string): void
@@ -96,7 +99,7 @@ interface QueuedCall {
   readonly priority: CallPriority
   /** Maximum wait in milliseconds. If `undefined`, the call waits without limit, and its caller must limit how many calls wait. */
   readonly waitMs?: number | undefined
-  /** Returns a signal that releases the place in the queue when it aborts. Called only if the call has to wait. */
+  /** Returns a signal that releases the place in the queue when it aborts. Called only if the call is not admitted at once. */
   readonly signal?: (() => AbortSignal) | undefined
   /** Called when the call may be sent. `holder` is the holder that was charged. */
   admit(holder: string): void
@@ -121,7 +124,7 @@ export class FairQueue {
   }
   private isServing = false
 
-  /** `maxWaiting` is the maximum number of calls that wait at the same time. Owners share this number. */
+  /** `maxWaiting` is the maximum number of calls with `waitMs` that wait at the same time. Owners share this number. */
   constructor(supply: Supply, clock: Clock, maxWaiting: number) {
     this.supply = supply
     this.clock = clock
@@ -183,9 +186,9 @@ export class FairQueue {
     this.serve()
   }
 
-  /** Admits waiting calls. The caller must call this function when the supply has grown. */
+  /** Admits waiting calls. The caller must call `serve` whenever the supply has grown. */
   serve(): void {
-    // A call that ends at once calls `serve` again. Without this check, thousands of such calls would nest.
+    // Prevents recursion: an admitted call that ends at once calls `serve` again, and thousands of such calls would nest.
     if (this.isServing) return
     this.isServing = true
     for (let next = this.shift(); next !== undefined; next = this.shift()) {
@@ -207,7 +210,7 @@ export class FairQueue {
 
 /** The waiting calls of one priority. Its maps are in the order of turns: a partner or owner that was served moves to the end. */
 class FairLine {
-  /** The owners of each partner, and of the newcomers as one group, with their calls in the order of arrival. */
+  /** Maps each partner, and `NEWCOMERS`, to its owners, and each owner to its calls in the order of arrival. */
   private readonly groups = new Map<string, Map<string, Waiter[]>>()
   private count = 0
 
@@ -216,7 +219,7 @@ class FairLine {
   }
 
   push(waiter: Waiter): void {
-    // Calls that were queued before V3 accepted their owner stay ahead of later calls of this owner.
+    // Moves accepted newcomers to their partner first, so that their earlier calls stay ahead of later calls of the same owner.
     this.promote()
     this.add(waiter)
     this.count += 1

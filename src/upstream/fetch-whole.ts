@@ -21,7 +21,10 @@ interface FetchedReply {
   readonly body: Buffer | undefined
 }
 
-/** Sends a request and reads the whole reply, or rejects if it is late. Avoids undici's global dispatcher, which other code may replace. */
+/**
+ * Sends a request and reads the whole reply. Rejects if the reply is not complete within `timeoutMs`. Uses `dispatcher`, because other code
+ * may replace undici's global dispatcher.
+ */
 async function fetchWhole(
   dispatcher: Dispatcher,
   url: URL,
@@ -47,7 +50,10 @@ async function fetchWhole(
   return { status, contentType, body: pieces.join() }
 }
 
-/** Sends one request over a connection of its own, for rare calls. `json` is `undefined` if the body is not JSON or exceeds 1 MiB. */
+/**
+ * Sends one request over a connection of its own, for rare calls. `json` is `undefined` if the body exceeds 1 MiB or `parseJson` rejects
+ * it.
+ */
 export async function fetchJson(
   url: URL,
   options: WholeRequest,
@@ -73,7 +79,7 @@ export interface WholeReader {
   close(): Promise<void>
 }
 
-/** Creates a dispatcher that opens at most `connections` connections to each address. */
+/** Creates a dispatcher that opens at most `connections` connections to each origin. */
 export const createReaderConnections = (
   connections: number,
   timeouts: UpstreamTimeouts,
@@ -88,7 +94,7 @@ export function createWholeReader(dispatcher: Dispatcher, maxBytes: number): Who
         const reply = await fetchWhole(dispatcher, url, { headers }, timeoutMs, maxBytes)
         return reply.body === undefined ? undefined : { ...reply, body: reply.body }
       } catch {
-        // The callers treat a failed read as no answer.
+        // Callers treat a failed read like a missing reply.
         return undefined
       }
     },

@@ -18,19 +18,22 @@ export type Admission =
 type OnAdmission = (priority: CallPriority, admission: Admission) => void
 
 interface RateLimitOptions {
-  /** The maximum number of calls in any second. A rate below 1 means one call in more than a second. */
+  /** The maximum number of calls in any second. A rate of 0.5 means one call in two seconds. */
   readonly callsPerSecond: number
   readonly clock: Clock
   /** Maximum number of waiting calls, which owners share. Further calls are refused. Default: 1,000. */
   readonly maxWaiting?: number
   readonly onAdmission?: OnAdmission | undefined
   /**
-   * The slots that all instances share, so that the limit holds for all instances together. While no other instance is alive, an instance
-   * limits its own calls. The instance also limits its own calls until V3 has accepted a client with the key, so that nothing is stored for an
-   * invented key.
+   * The slots that all instances share, so that the limit holds for all instances together. An instance limits only its own calls while no
+   * other instance is alive. It also does so until V3 or V2 has accepted a client with the key, so that nothing is stored for an invented
+   * key.
    */
   readonly slots?: RateSlots | undefined
-  /** True for a configured key. The slots of another key are shared only once V3 has accepted a client with the key. Default: true. */
+  /**
+   * True for a configured key. For another key, the instance uses `slots` only once V3 or V2 has accepted a client with the key. Default:
+   * true.
+   */
   readonly isConfigured?: boolean
 }
 
@@ -54,7 +57,7 @@ export interface RateLimit {
     queueKey?: QueueKey,
     signal?: AbortSignal,
   ): Promise<Admission>
-  /** Pauses all calls for `ms` milliseconds after a 429 of the upstream. Never shortens an earlier pause. */
+  /** Pauses all calls for `ms` milliseconds after the upstream replied 429. Never shortens an earlier pause. */
   pauseFor(ms: number): void
   /**
    * Returns the milliseconds since the last 429 of this instance, or since the pause of another instance ended, whichever is less. The
@@ -62,14 +65,14 @@ export interface RateLimit {
    * be reached. A pause of another instance may be noticed a second late.
    */
   sincePauseMs(): Promise<number | undefined>
-  /** Changes the rate. Waiting calls and calls that were already sent still count. */
+  /** Changes the rate. Waiting calls keep waiting, and calls that were already sent count against the new rate. */
   setRate(callsPerSecond: number): void
   waiting(priority: CallPriority): number
-  /** Returns true if no call is waiting and no call was sent within the window, so that the limit may be removed. */
+  /** Returns true if no call is waiting, no call was sent within the window and no pause lasts, so that the limit may be removed. */
   isIdle(): boolean
 }
 
-/** Maximum age in milliseconds of the known pause of other instances. */
+/** Maximum age in milliseconds of the cached end of the last pause. */
 const PAUSES_MAX_AGE_MS = 1_000
 
 /** Creates the rate limit: a queue of calls and the tokens that admit them, which are this instance's own or shared by all instances. */
@@ -84,10 +87,13 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
       : createReservedSlots(limit, clock, slots, () => serve())
   let pausedUntilMs = -Infinity
   let lastPauseMs = -Infinity
-  /** The last pause of all instances, and the time at which the store was asked for it. */
+  /** When the last pause of any instance ended, and when the store was asked for it. */
   let shared = { pauseMs: -Infinity, askedMs: -Infinity }
   let cancelWake: (() => void) | undefined
-  /** Returns the time until the next call may be sent, or `undefined` if it is not known yet. `serve` is then called once it is known. */
+  /**
+   * Returns the time until the next call may be sent, or `undefined` if the time is not known yet. Once the time is known, `serve` is
+   * called.
+   */
   const waitMs = (): number | undefined => {
     const tokenMs = tokens.waitMs(Math.max(1, queue.size))
     return tokenMs === undefined ? undefined : Math.max(tokenMs, pausedUntilMs - clock.nowMs())
@@ -165,7 +171,9 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
 export interface RateLimits {
   /** Returns the limit of a key. Of several requested rates the lowest applies. `isConfigured` is false for a key that a client sent. */
   of(subscriptionKey: string, callsPerSecond: number, isConfigured?: boolean): RateLimit
-  /** Forgets the requested rates, so that the next request for a key sets its rate. Waiting calls and calls that were sent still count. */
+  /**
+   * Forgets the requested rates, so that the next call of `of` for a key sets its rate. Waiting calls and calls that were sent still count.
+   */
   forgetRates(): void
   waiting(priority: CallPriority): number
 }
@@ -222,9 +230,14 @@ export interface CallLimit {
   readonly windowMs: number
 }
 
-/** Decides when calls may be sent. `take` is not part of `waitMs`, because a token goes to the call that is then first in the queue. */
+/**
+ * Decides when calls may be sent. `waitMs` does not take a token, because the token goes to the call that is first in the queue after the
+ * wait.
+ */
 interface CallTokens {
-  /** Returns the time until the next call may be sent, or `undefined` if it is not known yet. The caller is notified once it is known. */
+  /**
+   * Returns the time until the next call may be sent, or `undefined` if the time is not known yet. `wanted` is the number of waiting calls.
+   */
   waitMs(wanted: number): number | undefined
   take(): void
   isIdle(): boolean
@@ -232,7 +245,7 @@ interface CallTokens {
   setLimit(limit: CallLimit): void
 }
 
-/** The time by which a window is longer than the upstream's, because calls take different times to arrive. */
+/** The milliseconds by which a window is longer than the upstream's, because calls take different times to arrive. */
 const JITTER_MS = 50
 
 /** Returns the limit for a rate. A rate below 1 becomes one call in a window of more than a second. */
@@ -270,28 +283,33 @@ function createTokenBucket(initial: CallLimit, clock: Clock): CallTokens {
 export interface RateSlots {
   /** Returns the monotonic time since which no other instance has been alive, or `undefined` while another instance may be alive. */
   aloneSinceMs(): number | undefined
-  /** Reserves slots among all instances. Resolves with the time until each slot, or `undefined` if the store fails. Never rejects. */
+  /**
+   * Reserves slots in the shared store. Resolves with the milliseconds until each slot, or `undefined` if the store fails. Never rejects.
+   */
   reserve(limit: CallLimit, calls: number): Promise<readonly number[] | undefined>
   pauseFor(ms: number): void
-  /** Returns the milliseconds since the last pause of all instances ended, in the form of `RateLimit.sincePauseMs`. */
+  /** Returns the milliseconds since the last pause of all instances ended, with the same special values as `RateLimit.sincePauseMs`. */
   sincePauseMs(): Promise<number | undefined>
 }
 
-/** An instance reserves the slots of a window in this many parts, so that it needs few queries and no instance waits long for another. */
+/**
+ * One reservation takes at most a quarter of the slots of a window. Larger reservations need fewer queries, and smaller ones let other
+ * instances wait less.
+ */
 const PARTS = 4
-/** The additional milliseconds of a shared window, because it is not known how long ago the store computed a slow reply. */
+/** The milliseconds added to a shared window, because a slow reply does not show when the store computed it. */
 const ANSWER_MS = 100
 
 interface Reserved {
   readonly atMs: number
-  /** The time after which the slot must not be used, because the call could be one too many. */
+  /** The time after which the slot must not be used, because the call could then exceed the limit. */
   readonly untilMs: number
 }
 
 /**
  * Creates tokens that are reserved among all instances, a few at a time and only while calls wait. A slot that is not used in time is lost.
- * While `shared` returns no slots, or no other instance is alive, this instance limits its own calls. `onKnown` is called once a time that
- * `waitMs` did not know is known.
+ * While `shared` returns no slots, or no other instance is alive, this instance limits its own calls. After `waitMs` has returned
+ * `undefined`, `onKnown` is called once the time is known.
  */
 function createReservedSlots(
   own: CallLimit,
@@ -304,7 +322,10 @@ function createReservedSlots(
   let limit = withSlack(own)
   let reserved: Reserved[] = []
   let isReserving = false
-  /** The `aloneSinceMs` of a reservation that was made after a whole window alone. While it stays the same, own tokens may be used. */
+  /**
+   * The value of `aloneSinceMs` at a reservation that followed a whole window without other instances. While this value stays the same, the
+   * instance uses its own tokens.
+   */
   let ownSinceMs: number | undefined
   const reserve = (slots: RateSlots, wanted: number): void => {
     if (isReserving) return

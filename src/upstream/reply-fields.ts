@@ -1,7 +1,10 @@
 /** The header fields of a reply as an HTTP client returns them: name, value, name, value. Any other form counts as an empty list. */
 type RawFields = readonly (string | Buffer)[] | object | null | undefined
 
-/** Reads the raw header fields of a reply (RFC 9110 5.3). Parsed fields of undici may be lists, although its types promise strings. */
+/**
+ * Reads the raw header fields of a reply (RFC 9110 5.3). Raw fields are used because undici's parsed fields may be arrays although its
+ * types promise strings.
+ */
 export class ReplyFields {
   private readonly raw: readonly (string | Buffer)[]
 
@@ -19,7 +22,7 @@ export class ReplyFields {
     const values: string[] = []
     for (let at = 0; at + 1 < this.raw.length; at += 2) {
       const [own, value] = [this.raw[at], this.raw[at + 1]]
-      // A name is only decoded if its length matches, because this code runs for every reply.
+      // Decodes a name only if its length matches, because this code runs for every reply.
       if (own?.length !== name.length || value === undefined) continue
       if (textOf(own).toLowerCase() === name) values.push(textOf(value).trim())
     }

@@ -1,4 +1,4 @@
-/** Maximum number of nested levels. Replies have about a tenth as many. Code that walks through a value may use the stack for each level. */
+/** Maximum nesting depth, which is about ten times the depth of real replies. The limit protects recursive code from a stack overflow. */
 const MAX_NESTING = 128
 
 /** The `maxNodes` of the reply to one record, which has about thirty brackets and commas. */
@@ -35,7 +35,7 @@ export function countNodes(text: string, max: number): number {
 }
 
 function isTooDeep(text: string): boolean {
-  // Most replies have too few brackets to be nested too deep. A search for brackets takes less time than an examination of every character.
+  // Most replies have too few brackets to be nested too deep. Searching for brackets is faster than examining every character.
   if (!hasMany(text, '[', '{', MAX_NESTING)) return false
   return measure(text, Number.POSITIVE_INFINITY, MAX_NESTING).depth > MAX_NESTING
 }

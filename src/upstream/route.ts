@@ -17,8 +17,8 @@ export interface UpstreamRoute {
 
 /**
  * Creates a function that opens connections to an upstream, for undici and for agents of Node.js. Over a proxy, every connection is a
- * tunnel (CONNECT), also for http. A refusal of the proxy then always comes before the request, so a refused write was certainly not sent
- * (decision 023).
+ * tunnel (CONNECT), also for http. The proxy can then refuse a write only before the write is sent, so a refused write was certainly not
+ * applied (decision 023).
  */
 export function createConnector(connectMs: number, route?: UpstreamRoute): buildConnector.connector {
   const { secureContext, proxyFor, onProxyFailure } = route ?? {}
@@ -54,16 +54,14 @@ export function createConnector(connectMs: number, route?: UpstreamRoute): build
 
 type CreateConnection = NonNullable<ClientRequestArgs['createConnection']>
 
-/**
- * Creates the function with which Node.js opens connections to `url`. The function provides each connection only once the connection is open.
- */
+/** Creates the `createConnection` option with which Node.js connects to `url`. The function calls back only once the connection is open. */
 export function createConnectionTo(url: URL, connectMs: number, route?: UpstreamRoute): CreateConnection {
   const { protocol, host, port } = url
   const hostname = withoutBrackets(url.hostname)
   const connect = createConnector(connectMs, route)
   return (_target, done) => {
     connect({ protocol, host, hostname, port }, (...[error, socket]) => {
-      // The types require a socket, which Node.js ignores beside an error.
+      // With an error, the types still require a socket, which Node.js ignores.
       done(error, socket ?? new Socket())
     })
     return undefined

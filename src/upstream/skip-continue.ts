@@ -6,9 +6,9 @@ const STATUS_END = INTERIM.length + 2
 const [ZERO, TWO, CR, LF] = [0x30, 0x32, 0x0d, 0x0a]
 
 /**
- * Makes a connection skip an unrequested `100 Continue` (RFC 9110 15.2.1). undici treats this response as an error, and the reply to a write
- * that was applied would be lost. The function changes the status to 102, which undici skips like every other interim response. The function
- * examines only bytes that arrive after a `socket.write`, because the connection carries one request at a time.
+ * Makes a connection skip an unrequested `100 Continue` (RFC 9110 15.2.1). undici treats this response as an error, and the reply to a
+ * write that was applied would be lost. This function changes the status to 102, which undici skips like every other interim response. It
+ * examines only status lines after a `socket.write`, because the connection carries one request at a time.
  */
 export function skipContinue(socket: Socket): void {
   const read = socket.read.bind(socket) as (size?: number) => unknown
