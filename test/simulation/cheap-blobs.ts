@@ -1,12 +1,12 @@
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 
-// Loaded before the journal, to replace the compression of stored requests and replies. Compression takes a tenth of a history's time, and
-// its threads cannot be simulated.
+// This module is loaded before the journal. It replaces the compression of stored requests and replies by functions that only add a byte,
+// because compression takes a tenth of a history's time, and its threads cannot be simulated.
 
 const require = createRequire(import.meta.url)
 const zlib = require('node:zlib') as Record<string, unknown>
 
-// Like the real functions, this function makes some bytes even from an empty input.
+// Like the real compression, this function returns at least one byte even for an empty input.
 const add = (bytes: Uint8Array): Uint8Array => Buffer.concat([Buffer.from([1]), bytes])
 const take = (bytes: Uint8Array): Uint8Array => bytes.subarray(1)
 const later =

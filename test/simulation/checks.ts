@@ -15,7 +15,7 @@ interface ChecksOptions {
   readonly resendWindowMs: number
   /** Returns the lease that a process holds, or `undefined` if it holds none. */
   readonly leaseOf: (actor: Actor) => number | undefined
-  /** True if no clock is set and the service stores times unchanged. */
+  /** True if no clock is stepped or drifts, and the service stores times unchanged. */
   readonly areClocksSound: boolean
   /** True if the service does not cut comments, or if its replies always show where it cuts them. */
   readonly areValuesShown: boolean
@@ -80,9 +80,9 @@ export class Checks {
   }
 
   /**
-   * Returns a function that is true for a record whose outcome nobody can find out. There are two causes. Another mark of its key may not
-   * be confirmed in the journal, because another program wrote the mark or because V2 applied it with an unknown outcome or key. Then only
-   * times could distinguish the marks. Or a newer record of the key waits for credentials.
+   * Returns a function that is true for a record whose outcome nobody can find out. Either its key has another mark that the journal has
+   * not confirmed, because another program wrote the mark or because V2 applied it with an unknown outcome or key, so that only times could
+   * distinguish the marks. Or a newer record of the key waits for credentials.
    */
   private findAmbiguous(): (record: Pick<SentRecord, 'key' | 'name'>) => boolean {
     const confirmed = this.confirmedNames()
@@ -91,7 +91,7 @@ export class Checks {
         !confirmed.has(`${send ?? 'V3'} ${name}`) &&
         (send !== undefined || this.records.every((record) => record.name !== name)),
     )
-    // While a newer record may have been applied, the adapter does not post an older record.
+    // A record that waits for credentials may have been applied, so the adapter posts no older record of its key.
     const waiting = new Set(
       this.openRecords().flatMap(({ batch, position }) => {
         const sent = this.batchOf(batch)
@@ -170,7 +170,7 @@ export class Checks {
     if (batch.records.some(({ final }) => final === undefined)) return false
     const last = this.sends.findLast((send) => send.batch === batch && send.sentToV2 > 0)
     if (last?.journalBatch === undefined || last.token !== token || last.instance !== instance) return false
-    // After its clock was set, the adapter must ask V3 about the token again.
+    // After its clock was set, the adapter no longer trusts its earlier verdicts on tokens and must ask V2 for a mark.
     if (last.clockSteps !== instance.clockSteps) return false
     const rows = this.recordsOf(last.journalBatch)
     return (
@@ -210,7 +210,10 @@ export class Checks {
       .filter((name) => !this.endedProcesses.has(name))
   }
 
-  /** Checks that a write goes to V2 only while V2 serves a unit and, if the journal has it, only under a lease and while it is open. */
+  /**
+   * Checks that a write goes to V2 only while V2 serves some schools and, if the journal stores the write, only under a lease and while the
+   * write is open.
+   */
   readonly checkRequestToV2 = ({ method, headers }: ServiceRequest, actor: Actor): void => {
     const send = this.sends[Number(headers[SEND_FIELD])]
     if (method !== 'POST' || send === undefined) return
@@ -252,7 +255,10 @@ export class Checks {
       )
   }
 
-  /** Returns true for a write of V2 that the journal does not know. Its effects are V2's own behaviour, not the adapter's. */
+  /**
+   * Returns true for the effect of a write that V2 received and that the journal does not know. The adapter is not responsible for such an
+   * effect.
+   */
   private isEffectUnknown({ send }: Effect): boolean {
     const of = send === undefined ? undefined : this.sends[send]
     return of !== undefined && this.isUnknownToJournal(of)
@@ -311,7 +317,7 @@ export class Checks {
 
   /** Checks that the journal stored no open records of a batch whose first request was rejected as a whole. */
   checkNotStored(batch: SentBatch, sends = batch.sends): void {
-    // The client has sent the batch again, and that request may have stored it.
+    // The client has resent the batch, and the resend may have stored it.
     if (batch.sends > sends) return
     // The running transaction may be rolled back, so its rows do not count yet.
     if (this.database.isChanging) {
@@ -455,7 +461,7 @@ export class Checks {
     this.checkLedger()
   }
 
-  /** Checks that every mark exists that the journal has confirmed on V3, even if its client got no answer. */
+  /** Checks that the service has every mark that is confirmed on V3 in the journal, even if its client got no answer. */
   private checkConfirmed(): void {
     const rows = this.database.all<{ content: string; position: number }>(
       'select content, position from journal_records join journal_batches on id = batch where state = 1 and on_v2 = 0',
@@ -480,7 +486,7 @@ export class Checks {
       this.report('ledger', 'journal', `${JSON.stringify(ledger)} of ${total} records, ${opened} open`)
   }
 
-  /** Checks, a day later, that no record still waits for its client to resend the batch. */
+  /** Checks after the purge that no record still waits for its client to resend the batch, and that the ledger balances. */
   checkExpired(): void {
     const [left] = this.database.all<{ count: number }>(
       'select count(*) as count from journal_records where active = 1 and state <> 0 and retry < 0',
@@ -491,7 +497,7 @@ export class Checks {
   }
 
   /**
-   * Checks that V2 and V3 did not both apply a record. V3 must respect a write that the journal does not know only during the resend
+   * Checks that V2 and V3 did not both apply a record. If the journal does not know the write of V2, this is checked only within the resend
    * window.
    */
   private checkBothSides({ name }: SentRecord, effects: readonly Effect[]): void {
@@ -523,7 +529,7 @@ export class Checks {
 
   /** Checks that marks of one key are applied in the order in which the journal received them. */
   private checkOrder(): void {
-    // A batch that V3 takes over from V2 keeps the place of its first request to V2 that may have been applied.
+    // A batch that V3 takes over from V2 keeps its position in the order: that of its first request to V2 that may have been applied.
     const rows = this.database.all<{ id: number; content: string; isOnV2: number; isApplied: number }>(
       'select id, content, on_v2 as isOnV2, exists (select 1 from journal_records where batch = id and state in (1, 3)) as isApplied from journal_batches order by id',
     )

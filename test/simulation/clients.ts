@@ -8,7 +8,7 @@ import { guid } from './simulated-service.ts'
 import type { Rates, Scale } from './swarm.ts'
 import type { Actor, World } from './world.ts'
 
-/** Returns the learner and the event with this number, as one key. Each school has its own learners. */
+/** Returns the key (learner and event) with this number. Each school has its own learners. */
 export function keyOf(school: number, number: number): string {
   return `${guid(2, school * 10 + number)} ${guid(3, 1)}`
 }
@@ -23,7 +23,7 @@ interface ClientsOptions {
   readonly tokens: Set<string>
   readonly instances: readonly (SimulatedInstance | undefined)[]
   readonly isCalm: () => boolean
-  /** Is called when an adapter begins to serve a batch from V2. */
+  /** Called when an adapter begins to serve a batch from V2. */
   readonly onServedByV2: (adapter: Actor) => void
 }
 
@@ -37,9 +37,9 @@ interface Delivery {
   readonly isDropped: () => boolean
 }
 
-/** The result of a mismatch, which is answered 200 without parts. */
+/** The result for a mismatch (a batch whose ids in the header and the body differ), which gets a 200 without parts. */
 const ANSWERED_200 = 'answered 200'
-/** Returns the unit of a school. At `canary` with 50 % the first and the second school are on different sides. */
+/** Returns the name of a school, by which `canary` chooses V2 or V3. At 50 % V2 serves one of the first two schools, and V3 the other. */
 const unitOf = (school: number): string => `school ${school + 1}`
 
 export class Clients {
@@ -201,24 +201,24 @@ export class Clients {
         else done()
         return
       }
-      // A single record has no ids, so the adapter would take a resend for a different record.
+      // A single record has no ids, so its resend would be a new write. Its client therefore gives it up after most replies.
       const isOther = batch.request.kind === 'record' && !/\b(?:401|403|429|503)\b/.test(what)
       if (isOther || (!this.isCalm() && attempt > 3 && random.chance(0.1))) {
         batch.isAbandoned = true
         done()
         return
       }
-      // Some clients resend only with their next register.
+      // Some clients wait for long before they resend, as if they resent only with their next register.
       const longestMs = scale.thinkMs > 1_000 && !this.isCalm() ? 10_000 : 3_000
       resend(50 + random.below(this.isCalm() || random.chance(0.2) ? longestMs : 800))
     }
     world.after(outside, isImpatient ? random.below(300) : 20_000, () => finish('no answer in time'))
-    // With constant ids, a resend that arrives after the client's next batch would count as a different batch.
+    // With constant ids, a request that arrives after the client's next batch would count as a different batch, so it is dropped.
     const isDropped = (): boolean => isFinished && batch.request.kind === 'batch' && !batch.hasOwnIds
     const request = { batch, authorization, hasWrongToken, isDropped }
     this.deliver({ ...request, instance, isLost }, this.drawDelay(batch), finish)
     if (batch.hasOwnIds && !this.isCalm() && random.chance(this.rates.duplicates)) {
-      // An intermediary sends the request a second time, to any instance.
+      // Simulates an intermediary that sends the request a second time, to any instance.
       const other = alive[random.below(alive.length)] ?? instance
       this.deliver({ ...request, instance: other, isLost: true }, this.drawDelay(batch), () => undefined)
     }
@@ -305,10 +305,10 @@ export class Clients {
           ? world.after(outside, 50, () => finish('the reply was lost'))
           : deliver(() => finish(answers.join(', '))),
       onWholeReply: (status, code, cause) => {
-        // A reply of V2 with 500 has no code.
+        // Only a 500 with a code comes from the adapter and is a finding. A 500 of V2 has no code.
         if (status === 500 && code !== '')
           checks.report('false', batch.client.name, `answered ${status} ${code}: ${String(cause)}`)
-        // A 503 says nothing about an earlier request with the batch.
+        // A 503 says nothing about an earlier request with the batch, so only the first request is checked.
         if (status === 503 && batch.sends === 1) {
           checks.checkNotStored(batch)
           for (const record of batch.records) checks.checkNotApplied(record, { status: 503 } as PartReply)

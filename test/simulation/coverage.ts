@@ -1,6 +1,8 @@
 import { stateCodes, transitions } from '../../src/journal/lifecycle.ts'
 
-/** The coverage of histories: how often each transition of a record occurred, and which pairs of faults followed each other. */
+/**
+ * The coverage of histories: how often each transition of a record occurred, and which faults followed each other, as `kill then pause`.
+ */
 export interface Coverage {
   readonly transitions: Readonly<Record<string, number>>
   readonly faults: readonly string[]

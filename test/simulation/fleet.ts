@@ -33,7 +33,7 @@ interface FleetOptions extends Pick<InstanceOptions, 'timing' | 'keepsCredential
   readonly onDamage: (who: string) => void
 }
 
-/** Returns the name of a process: the number of its instance, and the number of the process among the lives of the instance. */
+/** Returns the name of a process. `life` counts the processes of one instance, which run one after another. */
 export const processName = (number: number, life: number | string): string => `adapter${number}.${life}`
 
 /** The instances of a history as processes: started, killed, paused and restarted. */

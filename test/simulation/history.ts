@@ -31,7 +31,7 @@ export interface HistoryResult {
 const LEASE_MS = 2_000
 /** The usual wait after the faults end, in which leases of dead instances expire and unknown outcomes are read back every 5 s. */
 const SETTLE_MS = 90_000
-/** The longest pause between retries. A record has this pause at once if a clock was set back by hours between its receipt and now. */
+/** The longest pause between retries. A record waits this long at once if a clock was set back by hours after its receipt. */
 const LONGEST_PAUSE_MS = 600_000
 const CHECK_EVERY_MS = 200
 /** Faults that lose replies, so that an instance may never learn at which length the service cuts comments. */
@@ -173,8 +173,8 @@ class History {
     this.habits = {
       onExisting,
       staleMs: faults.has('stale') ? 300 : 0,
-      // With the same id, a mark that another program changed within the second of a lost POST would look like the older mark
-      // (docs/decisions/012).
+      // If other programs write, every mark gets a new id. With the same id, a mark that another program changed within the second of a
+      // lost POST would look like the older mark (docs/decisions/012).
       keepsIds: !faults.has('otherWriters'),
       values: drawValues(drawn, scale),
       storm: undefined,

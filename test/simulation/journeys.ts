@@ -17,7 +17,7 @@ interface JourneyOptions {
 /** The longest time that a slow service takes for a write, in milliseconds. */
 export const LONG_CALL_MS = 3_500
 
-/** Creates a function that draws whether a fault of this kind occurs now. */
+/** Creates a function that draws whether a fault of a given kind occurs now. */
 function createFaultDraw({ random, rates, onFault }: Pick<JourneyOptions, 'random' | 'rates' | 'onFault'>) {
   return (kind: keyof Rates, share = 1): boolean => {
     if (!random.chance(rates[kind] * share)) return false

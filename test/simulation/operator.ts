@@ -20,7 +20,7 @@ const settingOf = (stage: StageSetting['stage'], percent: number): StageSetting 
   never: [],
 })
 
-/** Draws the stage settings. `longCallMs` is the longest time between sending a write and its arrival at V2. */
+/** Draws the stage settings of a history. `longCallMs` is the longest time from the sending of a write to its arrival at V2. */
 export function drawStages(random: Random, longCallMs: number): StageHabits {
   return {
     fileStage: settingOf(
@@ -79,7 +79,7 @@ export function createOperator(
   }
 }
 
-/** Returns true if V3 serves every unit. */
+/** Returns true if V3 serves every school. */
 export const isAllOnV3 = ({ stage, percent }: StageSetting): boolean =>
   orderOf(stage) > orderOf('canary') || (stage === 'canary' && percent === 100)
 

@@ -10,7 +10,7 @@ export async function runHistories(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<string> {
-  // Exit status 1 means that there was a finding, which is printed.
+  // A finding makes the exit status 1, so `execFile` rejects. The rejection holds the printed findings too.
   const child = run(process.execPath, [script, ...args], {
     maxBuffer: 100_000_000,
     env: { ...process.env, ...env },

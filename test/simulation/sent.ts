@@ -18,7 +18,7 @@ export interface SentRecord {
   readonly batch: SentBatch
   /** The final answer that the client has, or `undefined` if the client has no final answer yet. */
   final: PartReply | undefined
-  /** How often a different final answer may still arrive, because V2 answers each request anew. */
+  /** The number of different final answers that may still arrive, because V2 answers each request anew. */
   allowedChanges: number
 }
 
@@ -36,10 +36,10 @@ export interface Send {
   isUnrecorded: boolean
   /** True if this adapter had a stored final reply of V2 for the same token when the request arrived. */
   readonly wasAnswered: boolean
-  /** How often V2 received the request. */
+  /** The number of times that V2 received the request. */
   sentToV2: number
   isFinished: boolean
-  /** How often the clock of its adapter had been set when the request arrived. */
+  /** The number of times that the adapter's clock had been set when the request arrived. */
   readonly clockSteps: number
 }
 

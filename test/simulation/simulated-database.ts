@@ -4,7 +4,7 @@ import { type HighWaterMark, type HighWaterFile, openHighWaterFile } from '../..
 import type { Actor, World } from './world.ts'
 
 export interface StoreFault {
-  /** `refused`: the request was not executed. `unanswered`: the request was executed, and its answer was lost. */
+  /** `refused`: the request was not executed. `unanswered`: the request was executed, and its reply was lost. */
   readonly kind: 'refused' | 'unanswered'
 }
 
@@ -104,10 +104,10 @@ export class SimulatedDatabase {
   private hasCopy = false
   private isFailoverPending = false
   private readonly lastCommits = new Map<string, SlotRow>()
-  /** The processes that lost a confirmed commit, until the loss is accepted. */
+  /** The processes that lost a confirmed commit. Empty once the operator has accepted the loss. */
   readonly processesWithLoss = new Set<string>()
   hasLostCommits = false
-  /** Is called when a process commits although the database has lost its earlier commits. */
+  /** Called when a process commits although the database has lost its earlier commits. */
   onCommitAfterLoss: (who: string) => void = () => undefined
   private readonly marks: HighWaterFile[] = []
 
@@ -196,7 +196,7 @@ export class SimulatedDatabase {
 
   recordCommit(name: string, row: SlotRow): void {
     this.lastCommits.set(name, row)
-    // A failover lost the commit before its answer arrived.
+    // A failover lost this commit before the reply to the commit arrived.
     if (this.hasCopy && this.isMissing(row)) {
       this.processesWithLoss.add(name)
       this.hasLostCommits = true
@@ -215,7 +215,7 @@ export class SimulatedDatabase {
   }
 
   /**
-   * Runs `act` when the request has reached the database, and resolves with the result when the answer has arrived. With `isLocal` there is
+   * Runs `act` when the request has reached the database, and resolves with the result when the reply has arrived. With `isLocal` there is
    * no network, so a failed request was not executed.
    */
   async request<Result>(
@@ -228,7 +228,7 @@ export class SimulatedDatabase {
     const fault = this.weather.faultOf(what, actor)
     if (fault?.kind === 'refused' || (fault !== undefined && isLocal)) throw new StoreFailure('refused')
     const result = act()
-    // The answer of a query needs no separate delay, because the next request is delayed.
+    // The reply to a query needs no separate delay, because the next request is delayed.
     if (what === 'commit' || fault !== undefined) await this.world.wait(actor, this.weather.delayMs())
     if (fault?.kind === 'unanswered') throw new StoreFailure('unanswered')
     return result

@@ -46,11 +46,11 @@ export interface BatchRequest {
 
 /** The callbacks of a request. Its client gets either parts and then the end, or a whole reply, or a broken connection. */
 export interface ReplyListener {
-  /** Is called when the adapter has chosen the side, V2 or V3, that serves the request. */
+  /** Called when the adapter has chosen the side, V2 or V3, that serves the request. */
   onStageEntry(entry: StageEntry): void
-  /** Is called before the journal begins the batch, with `undefined`, and again with the result. */
+  /** Called with `undefined` before the journal begins the batch, and again with the result. */
   onBegin(content: Uint8Array, result: BeginResult | undefined): void
-  /** Is called when V2 is sent the batch although the journal could not record it. */
+  /** Called when the adapter sends the batch to V2 although the journal could not record it. */
   onUnrecorded(): void
   onPart(position: number, part: PartReply): void
   onEnd(): void
@@ -122,7 +122,7 @@ export interface InstanceOptions {
   readonly writes: Writes
   /** True if the journal stores credentials, encrypted. */
   readonly keepsCredentials: boolean
-  /** Is called when the instance finds its journal damaged. */
+  /** Called when the instance finds its journal damaged. */
   readonly onDamage: () => void
   readonly v2: V2Options | undefined
 }
@@ -207,7 +207,7 @@ export class SimulatedInstance {
       secret: () => journal.linkSecret,
       partners: () => [this.partner],
       metrics: { stageHeld: () => undefined, stageRefused: () => undefined },
-      // The same share of the lease as in `app.ts` (`COUNTED_LEASES`).
+      // `app.ts` uses the same fraction of the lease (`COUNTED_LEASES`).
       staleAfterMs: timing.leaseMs * 0.38,
       drainMs: staged.drainMs,
       resendWindowMs: staged.resendWindowMs,
@@ -366,7 +366,7 @@ function createBatchReply(
   }
 }
 
-/** Creates the reply to a single record, which passes the record's part on. */
+/** Creates the reply to a single record, which passes the record's part to the listener. */
 const createRecordReply = (sent: { hasLeft: boolean }, listener: ReplyListener): Reply => ({
   begin: () => undefined,
   isStatusSent: () => sent.hasLeft,

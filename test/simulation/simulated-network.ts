@@ -40,7 +40,7 @@ export interface NetworkOptions {
   readonly service: Actor
   readonly serve: Serve
   readonly draw: (request: ServiceRequest) => Journey
-  /** Is called when a request is written to its connection. */
+  /** Called when a request is written to its connection. */
   readonly onLeave: (request: ServiceRequest, actor: Actor) => void
 }
 

@@ -37,7 +37,7 @@ interface RelayedRequest {
   readonly client: Client
   readonly entry: StageEntry
   readonly receivedMs: number
-  /** The journal. It tells the listener of this request when a batch begins. */
+  /** The journal of this request, which tells `listener` when a batch begins. */
   readonly journal: WriteContext['journal']
   readonly noteUnrecorded: (partner: string) => void
   readonly listener: ReplyListener
@@ -131,7 +131,7 @@ function toMessage({ kind, authorization, contentType, body, send }: BatchReques
 type WholeReply =
   { readonly status: number; readonly contentType: string | undefined; readonly body: string } | undefined
 
-/** Delivers V2's stored reply to a client that repeats its batch. */
+/** Delivers V2's stored reply to a client that resends its batch. */
 export function deliverStoredReply({ status, fields, body }: StoredReply, listener: ReplyListener): void {
   const at = fields.findIndex((name) => name.toLowerCase() === 'content-type')
   deliverReply('batch', { status, contentType: fields[at + 1], body: body.toString() }, listener)
@@ -143,7 +143,7 @@ function deliverReply(kind: BatchRequest['kind'], reply: WholeReply, listener: R
     return
   }
   const { status, contentType = '', body } = reply
-  // These replies are about the record itself. Any other reply refuses the whole request.
+  // A 201 or a V2 error is about the record itself. Any other reply refuses the whole request.
   if (kind === 'record' && (status === 201 || body.includes('"ErrorCode"'))) {
     listener.onPart(0, { status, json: body } as PartReply)
     listener.onEnd()
@@ -160,7 +160,7 @@ function deliverReply(kind: BatchRequest['kind'], reply: WholeReply, listener: R
   listener.onEnd()
 }
 
-/** The part of a Node.js response that the handlers use. */
+/** A `ServerResponse` with only the members that the handlers use. */
 class SimulatedResponse extends EventEmitter {
   headersSent = false
   destroyed = false

@@ -44,7 +44,7 @@ export interface ServiceHabits {
   /** True if a mark that replaces another mark keeps its id. */
   readonly keepsIds: boolean
   values: ValueRules
-  /** An error that answers this share of the requests. With `isApplied` and 500, the request is applied before. */
+  /** An error that the service returns for this share of the requests. With `isApplied` and 500, the service applies the request first. */
   storm: { readonly status: 429 | 500 | 503; readonly share: number; readonly isApplied: boolean } | undefined
   readonly tokens: Set<string>
   /** The time that V3 takes for each record of a batch. V3 executes them one after another, even after the connection is lost. */
@@ -57,7 +57,7 @@ interface WrittenValues {
   readonly code: string
   readonly minutesLate: number | null
   readonly comment: string | null
-  /** The posted time, or `undefined` if the service takes its own time. */
+  /** The posted time, or `undefined` if the service uses its own time. */
   readonly recordedOn: number | undefined
 }
 
@@ -76,7 +76,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 export class SimulatedService {
   readonly effects: Effect[] = []
   onEffect: () => void = () => undefined
-  /** Is called when V2 receives a write, with the number of the client's request. */
+  /** Called when V2 receives a write, with the number of the client's request. */
   onV2Request: (send: number) => void = () => undefined
   private readonly world: World
   private readonly actor: Actor

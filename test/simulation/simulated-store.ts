@@ -41,7 +41,10 @@ class NumberedQueryCompiler extends SqliteQueryCompiler {
   }
 }
 
-/** The way of committing: `thread` is SQLite in a thread, `server` is PostgreSQL, which resolves a lost COMMIT by its marker. */
+/**
+ * How commits are made: `thread` as with SQLite in a thread, `server` as with PostgreSQL, where a marker shows whether a lost COMMIT took
+ * effect.
+ */
 export type CommitKind = 'thread' | 'server'
 
 /** Creates the store of one process on the shared database. `wallMs` reads the clock of the database. */
@@ -111,7 +114,7 @@ function createKysely(database: SimulatedDatabase, actor: Actor): Kysely<Journal
         },
         beginTransaction: () => database.request(actor, 'query', () => database.begin()),
         commitTransaction: () => database.request(actor, 'query', () => database.commit()),
-        // Releasing the connection rolls back.
+        // Does nothing, because `releaseConnection` rolls the transaction back.
         rollbackTransaction: () => Promise.resolve(),
         releaseConnection: (connection) => {
           database.unlock(holds.get(connection))
@@ -136,7 +139,10 @@ function run(name: StatementName, values: readonly unknown[]): unknown[] {
   return (rows as readonly Row[]).flatMap((row) => execute(statement, (column) => row[column]).rows)
 }
 
-/** Creates the commit of SQLite's thread. A simulated commit that fails was never made, although the thread cannot know that. */
+/**
+ * Creates the `commit` function that SQLite's thread uses. A simulated commit that fails was never made, although the thread cannot know
+ * that.
+ */
 function createThreadCommit(
   database: SimulatedDatabase,
   actor: Actor,
@@ -164,10 +170,10 @@ function createThreadCommit(
   }
 }
 
-/** Creates the part of a `pg` pool that the commits of the PostgreSQL store use. */
+/** Creates a `pg` pool with only the members that the commits of the PostgreSQL store use. */
 function createPool(database: SimulatedDatabase, actor: Actor): Pool {
   const connect = (): PoolClient => {
-    // A connection answers its queries in order. After an error it answers no further query of the transaction.
+    // A connection runs its queries in order. After an error it runs no further query of the transaction.
     let last: Promise<unknown> = Promise.resolve()
     let hold: TransactionLock | undefined
     const inTurn = (act: () => Promise<unknown>): Promise<unknown> => (last = last.then(act))

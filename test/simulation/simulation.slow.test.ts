@@ -21,7 +21,7 @@ it('a simulated history has the same events for the same seed in every time zone
   expect(one).toContain('the faults end')
 })
 
-it('the simulation detects an engine that retries an unknown outcome without a read-back', async () => {
+it('the simulation reports a finding for an engine that retries an unknown outcome without a read-back', async () => {
   expect(await runHistories(['--mutants', '--only', 'retries an unknown outcome'])).toMatch(
     /seed \d+: (?:doubled|false)/,
   )

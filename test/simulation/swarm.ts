@@ -39,7 +39,7 @@ interface Profile extends Partial<Scale> {
   readonly without?: readonly FaultKind[]
 }
 
-/** Combinations of faults that show a defect only together, in histories that are small enough for the faults to coincide. */
+/** Combinations of faults of which each has revealed a defect only together. Their histories are small, so that the faults coincide. */
 const profiles: readonly [Profile, ...Profile[]] = [
   // An instance is paused for longer than its lease while it has records to post.
   {
@@ -90,10 +90,10 @@ export function drawScale(random: Random): Scale {
   const wanted = profile.faults ?? new Set()
   const faults = new Set<FaultKind>(faultKinds.filter((kind) => random.chance(density) || wanted.has(kind)))
   for (const kind of without) faults.delete(kind)
-  // Only its time shows a mark of another program, so a clock that is set back would hide the mark (docs/decisions/012).
+  // Only the time of a mark shows that another program wrote it, so no clock is set back in these histories (docs/decisions/012).
   if (faults.has('otherWriters'))
     for (const kind of ['serviceTimes', 'values', 'wallSteps'] as const) faults.delete(kind)
-  // Lost commits excuse many findings, so most histories have none.
+  // Lost commits excuse many findings, so most histories have no failover.
   if (random.chance(0.7) && !wanted.has('failover')) faults.delete('failover')
   const scale = {
     instances: random.pick([1, 1, 2, 2, 3]),

@@ -18,7 +18,7 @@ interface TroubleOptions {
   readonly failover: Failover | undefined
   readonly stages: StageHabits | undefined
   readonly isCalm: () => boolean
-  /** Is called when an operator has given all units to V3. */
+  /** Called when an operator has moved all schools to V3. */
   readonly onAllOnV3: () => void
   readonly onFault: (kind: FaultKind) => void
 }
@@ -57,7 +57,7 @@ export function startFaults(options: TroubleOptions): void {
     if (scale.faults.has('flips') && random.chance(0.15))
       world.after(outside, soonMs, () => isCalm() || changeStage())
   }
-  // Steps of a few minutes are left out. After such a clock is set right, retries that are due within ten minutes would wait for minutes.
+  // There are no steps of a few minutes. After a step of minutes is undone, retries that are due within ten minutes would wait for minutes.
   const step = (): number => random.pick([1_000, -1_000, 7_200_000, -7_200_000, 1_200_000, -1_200_000])
   every('wallSteps', 2_000, () => {
     const instance = fleet.instances[anyInstance()]

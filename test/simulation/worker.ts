@@ -3,8 +3,8 @@ import { runHistory } from './history.ts'
 
 /**
  * Runs histories in one process. The arguments are the first seed, the number of histories and the step between seeds. With `--first` the
- * process stops after the first history with a finding. The process prints one line of JSON for each such history, and a line with the
- * totals.
+ * process stops after the first history with a finding. The process prints a line of JSON for each history with a finding, and a line with
+ * the totals.
  */
 const [from = 1, count = 1, step = 1] = process.argv.slice(2).map(Number)
 const untilFirst = process.argv.includes('--first')

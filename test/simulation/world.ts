@@ -9,7 +9,7 @@ export interface Actor {
   /** True if the actor died. Its pending events are dropped. */
   isDead: boolean
   pausedUntilMs: number
-  /** How often the actor's wall clock was set. */
+  /** The number of times that the actor's wall clock was set. */
   clockSteps: number
 }
 
@@ -26,7 +26,7 @@ interface Event {
   isCancelled: boolean
 }
 
-/** The number of events after which Node's event loop gets a turn. */
+/** The number of simulated events after which the real event loop of Node.js runs once. */
 const TURN = 1_000
 
 /** The start of simulated time in milliseconds since the epoch, at a full hour, so that no rounding of a service changes it. */
@@ -66,7 +66,7 @@ export class World {
     return this.lines ?? []
   }
 
-  /** Runs `act` later if its actor still lives. Returns a function that cancels it. */
+  /** Runs `act` after the delay, unless its actor has died. Returns a function that cancels the event. */
   after(actor: Actor, delayMs: number, act: () => void): () => void {
     return this.push({ atMs: this.nowMs + Math.max(0, delayMs), order: this.ties.next(), actor, act })
   }
@@ -126,7 +126,7 @@ export class World {
   }
 }
 
-/** The clock of a process, whose wall clock may be set. */
+/** The clocks of a process. `step` changes only the wall clock. */
 export interface SteppedClock extends WallClock {
   step(ms: number): void
 }
@@ -151,7 +151,7 @@ const real = { global: setImmediate }
 /** Resolves when all promise callbacks have run, because `nextTick` comes after them. */
 const promisesSettled = (): Promise<void> => new Promise((resolve) => process.nextTick(resolve))
 
-/** Resolves after a turn of the real event loop, when streams have also run their chains of `nextTick`. */
+/** Resolves after a turn of the real event loop, in which streams have also run their chained `nextTick` callbacks. */
 const nextTurn = (): Promise<void> => new Promise((resolve) => void real.global(resolve))
 
 let activeWorld: World | undefined

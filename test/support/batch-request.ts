@@ -36,7 +36,6 @@ export interface BatchText {
   readonly body: string
 }
 
-/** Choices for the form of a batch. */
 export interface BatchSpelling {
   readonly inner?: readonly string[]
   readonly batch?: string
@@ -69,7 +68,6 @@ export function batchOf(
   return { headers: { 'Content-Type': `multipart/mixed; boundary=${boundary}` }, body: lines.join('\r\n') }
 }
 
-/** Posts a batch like a client. */
 export function postBatch(
   adapter: Adapter,
   batch: BatchText,
@@ -78,7 +76,6 @@ export function postBatch(
   return adapter.request('POST', batchPath, { headers: { ...batch.headers, ...headers }, body: batch.body })
 }
 
-/** One part of a batch reply: the answer to one record. */
 export interface ReplyPart {
   readonly contentId: string | undefined
   readonly status: number

@@ -5,7 +5,7 @@ import { Socket } from 'node:net'
 export interface MessageParts {
   readonly url?: string
   readonly headers?: Readonly<Record<string, string | undefined>>
-  /** Names and values in turns, as they were sent. Default: the values of `headers`. */
+  /** Alternating names and values, as they were sent. Default: the values of `headers`. */
   readonly rawHeaders?: readonly string[]
   /** The address of the peer, or `undefined` for a closed connection. */
   readonly remoteAddress?: string | undefined

@@ -14,7 +14,7 @@ const ENOUGH_BYTES = 4 * 2 ** 30
 export function keepInMemory(): void {
   if (process.env['TMPDIR'] !== undefined || freeBytes() < ENOUGH_BYTES) return
   const folder = mkdtempSync(join(MEMORY, 'markbridge-tests-'))
-  // PostgreSQL runs as another user.
+  // PostgreSQL runs as another user, who must be able to enter the folder.
   chmodSync(folder, 0o755)
   process.env['TMPDIR'] = folder
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }))

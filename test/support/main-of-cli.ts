@@ -7,7 +7,10 @@ const pathOf = (name: string): string => fileURLToPath(new URL(name, import.meta
 /** The path of the built program. */
 export const mainOfCli = pathOf('../../dist/cli/main.js')
 
-/** The path of the built program that takes overrides of the adapter from its environment. Each process that it forks takes them too. */
+/**
+ * The path of a start script for the built program that reads overrides of the adapter from the environment, as do the processes that it
+ * forks.
+ */
 export const mainWithOverrides = pathOf('main-with-overrides.mjs')
 
 /** Returns the environment of a process of `mainWithOverrides`. */

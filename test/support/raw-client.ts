@@ -44,7 +44,7 @@ export class RawClient {
     return this.received
   }
 
-  /** Resets the connection, as the system of a client does whose program has crashed. */
+  /** Resets the connection, as an operating system does when the client program crashes. */
   reset(): void {
     this.raw.resetAndDestroy()
   }

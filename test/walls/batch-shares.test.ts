@@ -9,7 +9,7 @@ const a = client('key-a')
 const b = client('key-b')
 const small = batchOf(flatRecords(3))
 
-describe('half-sent batches of one client', () => {
+describe('a client that sends half-finished batches', () => {
   const limits = { maxInFlightBytes: 1_000_000 }
   const half = (headers: Record<string, string>): string =>
     requestOf(
@@ -22,27 +22,30 @@ describe('half-sent batches of one client', () => {
   it.each([
     ['was accepted by V3', a],
     ['has a wrong token', client('key-a', 'bad')],
-  ])('leave room for a batch and a read of another client if the first client %s', async (_name, headers) => {
-    const upstream = await startUpstream((seen, response) => {
-      if (seen.method === 'POST') return echoRecord(seen, response)
-      response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":[]}')
-      return undefined
-    })
-    const adapter = await startAdapter(upstream.url, { limits })
-    for (const own of [a, b])
-      await adapter.request('POST', batchPath, { headers: { ...own, ...small.headers }, body: small.body })
-    await crowd(adapter, 4, half(headers))
-    await expect.poll(() => metric(adapter, 'in_flight_bytes')).toBeGreaterThan(200_000)
-    const reply = await timed(
-      adapter.request('POST', batchPath, { headers: { ...b, ...small.headers }, body: small.body }),
-    )
-    expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201, 201, 201])
-    const path = '/V2/Attendance/AttendanceRecords?$filter=AttendableEventStart%20ge%202026-03-02T00:00:00Z'
-    const read = await adapter.request('GET', path, { headers: b })
-    expect(read.status).toBe(200)
-  })
+  ])(
+    'leaves room for a batch and a read of another client if the sending client %s',
+    async (_name, headers) => {
+      const upstream = await startUpstream((seen, response) => {
+        if (seen.method === 'POST') return echoRecord(seen, response)
+        response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":[]}')
+        return undefined
+      })
+      const adapter = await startAdapter(upstream.url, { limits })
+      for (const own of [a, b])
+        await adapter.request('POST', batchPath, { headers: { ...own, ...small.headers }, body: small.body })
+      await crowd(adapter, 4, half(headers))
+      await expect.poll(() => metric(adapter, 'in_flight_bytes')).toBeGreaterThan(200_000)
+      const reply = await timed(
+        adapter.request('POST', batchPath, { headers: { ...b, ...small.headers }, body: small.body }),
+      )
+      expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201, 201, 201])
+      const path = '/V2/Attendance/AttendanceRecords?$filter=AttendableEventStart%20ge%202026-03-02T00:00:00Z'
+      const read = await adapter.request('GET', path, { headers: b })
+      expect(read.status).toBe(200)
+    },
+  )
 
-  it('get 408 and release their bytes if their bytes arrive too slowly', async () => {
+  it('gets 408 and releases the bytes of its batches if the rest arrives too slowly', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(
       upstream.url,
@@ -66,7 +69,7 @@ describe('half-sent batches of one client', () => {
     )
   })
 
-  it('get their replies if their bytes arrive slowly but fast enough', async () => {
+  it('gets its reply if the rest arrives slowly but fast enough', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(
       upstream.url,
@@ -87,8 +90,8 @@ describe('half-sent batches of one client', () => {
   })
 })
 
-describe('clients that do not read their replies', () => {
-  it('occupy at most the bytes of their share, until the adapter disconnects them', async () => {
+describe('a client that does not read its replies', () => {
+  it('occupies at most the bytes of its share, until the adapter disconnects it', async () => {
     const row = {
       ExternalID: '529e8769-fdd0-43b6-9d09-08fe2784c9d3',
       Present: true,

@@ -16,7 +16,7 @@ const batch = requestText(
   body,
 )
 
-/** Starts an adapter that may open at most 256 files. */
+/** Starts an adapter that may have at most 256 files open. */
 async function serveWithFewFiles(v3: string) {
   const command = `ulimit -n 256 && exec "$0" "$@"`
   const args = [process.execPath, mainOfCli, 'serve', '--v3', v3, '--port', '0', '--journal', 'none']

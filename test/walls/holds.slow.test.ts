@@ -11,8 +11,8 @@ import { hostileWrites, resent, warmUp } from './holds/hostile-writes.ts'
 import { type Hold, openHoldMeter, type HoldMeter } from './holds/measure-holds.ts'
 
 /**
- * The large writes of this test. It checks only proportions, which do not depend on the speed of the machine. `npm run test:walls -- --holds`
- * prints for how many milliseconds each request holds the event loop.
+ * The large writes of this test. The test checks only proportions, which do not depend on the speed of the machine. `npm run test:walls --
+ * --holds` prints for how many milliseconds each request blocks the event loop.
  */
 const LARGE_WRITES = [
   '20,000 empty records',
@@ -22,7 +22,7 @@ const LARGE_WRITES = [
   '500 parts of folded headers',
 ]
 const LARGE_PAGES = ['V3 answers 32 reads with 5,000 marks each']
-/** The maximum number of measurements. Several are needed because the garbage collector may lengthen one turn. */
+/** The maximum number of measurements of a request. The garbage collector may lengthen a turn, so one measurement may mislead. */
 const TRIES = 3
 
 async function start(journal: string): Promise<HoldMeter> {

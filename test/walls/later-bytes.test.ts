@@ -27,7 +27,7 @@ const asOld = (request: string, lines = ''): string =>
 const isRefused = (adapter: Adapter): boolean =>
   adapter.events().some(({ msg }) => msg === 'bytes after a request refused')
 
-/** Starts the adapter in front of services that answer once the adapter has rejected the bytes behind the request. */
+/** Starts the adapter in front of services that answer only after the adapter has rejected the bytes after the request. */
 async function startHeld(settings: object = {}, overrides: AppOverrides = {}) {
   const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
   const upstream = await startUpstream(async (seen, response) => {
@@ -67,7 +67,7 @@ function statusesAfterBatch(text: string, records = RECORDS): number[] {
   return replies.map(statusOf)
 }
 
-describe('bytes after a batch on the same connection', () => {
+describe('the adapter, for bytes after a batch on the same connection', () => {
   const kept = Object.entries(tails).flatMap(([name, [tail, status]]) =>
     Object.entries({ 'framed by its length': counted, chunked }).map(
       ([framing, request]) => [name, framing, request + tail, status] as const,
@@ -75,7 +75,7 @@ describe('bytes after a batch on the same connection', () => {
   )
 
   it.each(kept)(
-    'do not replace the reply to the batch if they are %s and the batch is %s',
+    'replies to the batch and then rejects the bytes if they are %s and the batch is %s',
     async (_name, _framing, bytes, status) => {
       const { adapter, upstream, refused } = await startHeld()
       const client = await RawClient.open(adapter.port, bytes)
@@ -89,7 +89,7 @@ describe('bytes after a batch on the same connection', () => {
     },
   )
 
-  // The reply to such a request is the last reply on its connection, so no other reply may follow (RFC 9112 9.6).
+  // The reply to each of these requests is the last reply on its connection, so no other reply may follow (RFC 9112 9.6).
   const last = Object.entries(tails).flatMap(([name, [tail]]) =>
     Object.entries({
       'an HTTP/1.0 request': asOld(counted),
@@ -99,7 +99,7 @@ describe('bytes after a batch on the same connection', () => {
   )
 
   it.each(last)(
-    'get no reply of their own if they are %s and the batch is %s',
+    'sends no reply to the bytes if they are %s and the batch is %s',
     async (_name, _way, bytes) => {
       const { adapter, refused } = await startHeld()
       const client = await RawClient.open(adapter.port, bytes)
@@ -108,14 +108,14 @@ describe('bytes after a batch on the same connection', () => {
     },
   )
 
-  it('get a 408 after the reply to the batch if they begin a request that never ends', async () => {
+  it('sends a 408 after the reply to the batch if the bytes begin a request that never ends', async () => {
     const { adapter, refused } = await startHeld({}, { slowClients: { headersMs: 200 } })
     const client = await RawClient.open(adapter.port, counted + unfinished)
     await refused()
     expect(statusesAfterBatch(await client.untilClosed())).toEqual([200, 408])
   })
 
-  it('are not served if they complete a request after the head of that request has timed out', async () => {
+  it('does not serve a request that the bytes complete after the head of the request has timed out', async () => {
     const { adapter, upstream, refused, release } = await startHeld({}, { slowClients: { headersMs: 200 } })
     const client = await RawClient.open(adapter.port, counted + counted.slice(0, 100))
     await expect.poll(() => isRefused(adapter)).toBe(true)
@@ -127,7 +127,7 @@ describe('bytes after a batch on the same connection', () => {
   }) // prettier-ignore
 
   it.each(['\0', unfinished])(
-    'get their own reply even if the client then closes its sending side: %j',
+    'replies to the bytes %j even if the client then closes its sending side',
     async (tail) => {
       const { adapter, refused } = await startHeld()
       const client = await RawClient.open(adapter.port)
@@ -137,7 +137,7 @@ describe('bytes after a batch on the same connection', () => {
     },
   )
 
-  it('get their reply after the replies to all earlier requests, in order', async () => {
+  it('replies to the bytes after it has replied to all earlier requests, in order', async () => {
     const { adapter, refused } = await startHeld()
     const health = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
     const client = await RawClient.open(adapter.port, `${counted}${health}${counted}\0`)
@@ -146,7 +146,7 @@ describe('bytes after a batch on the same connection', () => {
     expect(adapter.events()).toContainEqual({ msg: 'bytes after a request refused', status: 400, owed: 3 })
   })
 
-  it('do not cut off a reply that the adapter has begun', async () => {
+  it('finishes a reply that it had begun before the bytes arrived', async () => {
     const { promise: refusal, resolve: release } = Promise.withResolvers<undefined>()
     const upstream = await startUpstream(async (seen, response) => {
       if (seen.index >= 16) await refusal
@@ -163,7 +163,7 @@ describe('bytes after a batch on the same connection', () => {
     expect(statusesAfterBatch(await client.untilClosed(), 300)).toEqual([200, 400])
   })
 
-  it('do not replace the reply of V2 at stage legacy', async () => {
+  it('returns the reply of V2 at stage legacy and then rejects the bytes', async () => {
     const { adapter, refused } = await startHeld({ partners: [{ id: 'acme', match: { any: true }, stage: 'legacy' }] }) // prettier-ignore
     const client = await RawClient.open(adapter.port, `${counted}\0`)
     await refused()
@@ -172,7 +172,7 @@ describe('bytes after a batch on the same connection', () => {
     expect(replies[0]?.body.toString()).toBe('the reply of V2')
   })
 
-  it('do not hide from the adapter that the client disconnects before its reply', async () => {
+  it('notices that the client disconnects before its reply', async () => {
     const { adapter, release } = await startHeld()
     const client = await RawClient.open(adapter.port, requestText('GET /V3/x') + '\0')
     await expect.poll(() => isRefused(adapter)).toBe(true)
@@ -210,7 +210,7 @@ describe('the sandbox, for bytes after a request', () => {
 })
 
 describe.skipIf(missingBalancer(nginx) !== undefined)('nginx in front of the adapter', () => {
-  // Bytes that get another status are left out, because nginx has its own limits for a head and its own answer to CONNECT.
+  // Only bytes with the status 400 are tested, because nginx has its own limit for a head (431) and its own reply to CONNECT (405).
   const shared = Object.entries(tails).filter(([, [, status]]) => status === 400)
 
   test.each(shared)(

@@ -69,7 +69,7 @@ async function measure(
   )
   const end = performance.now()
   clearInterval(watch)
-  // Other writes continue for the same time again, because later delays count too.
+  // Other writes continue for 100 ms, because delays after the large batch count too.
   await new Promise((resolve) => setTimeout(resolve, 100))
   state.isOver = true
   await others

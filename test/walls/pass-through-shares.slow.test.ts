@@ -10,7 +10,7 @@ const judge: Answer = ({ headers }, response) => {
   response.end('{}')
 }
 
-/** Answers like `judge`, but as soon as the head of a request has arrived. */
+/** Starts a service that answers like `judge`. It reads the body of a request without storing it, and answers after the body. */
 function startJudge(): ReturnType<typeof startRawUpstream> {
   return startRawUpstream((request, response) => {
     request.on('error', () => undefined).resume()
@@ -32,14 +32,14 @@ function dribble(clients: readonly { send(text: string): void }[], everyMs: numb
   onTestFinished(() => clearInterval(timer))
 }
 
-describe('slow uploads of one client', () => {
+describe('a client that uploads slowly', () => {
   it.each([
     ['has a wrong token and sends small bodies', client('key-a', 'bad'), 1_000, 1],
     ['has an accepted token and sends small bodies', a, 1_000, 1],
     ['has a wrong token and sends large bodies', client('key-a', 'bad'), 1_000_000, 200_000],
     ['has an accepted token and sends large bodies', a, 1_000_000, 200_000],
   ])(
-    'leave pass-through working for another client while 32 uploads run and the first client %s',
+    'leaves pass-through working for another client during 32 uploads if the uploading client %s',
     async (_name, headers, length, sent) => {
       const upstream = await startJudge()
       const adapter = await startAdapter(upstream.url)
@@ -60,7 +60,7 @@ describe('slow uploads of one client', () => {
     },
   )
 
-  it('get 408, or 504 if part of a write was forwarded', async () => {
+  it('gets 408, or 504 if part of a write was forwarded', async () => {
     const upstream = await startJudge()
     const adapter = await startAdapter(
       upstream.url,
@@ -89,7 +89,7 @@ describe('slow uploads of one client', () => {
     await expect.poll(() => metric(adapter, 'connections_in_use', { kind: 'pass_through' })).toBe(0)
   })
 
-  it('are not cut off if the service reads them slowly', async () => {
+  it('is not cut off if it is the service that reads the upload slowly', async () => {
     const upstream = await startRawUpstream((request, response) => {
       setTimeout(() => request.resume().once('end', () => response.end('late')), 1_500)
     })
@@ -102,7 +102,7 @@ describe('slow uploads of one client', () => {
   })
 })
 
-describe('32 clients that read their replies slowly', () => {
+describe('a client that reads its replies slowly', () => {
   const size = 16_000_000
   const body = Buffer.alloc(size, 'x')
   const large: Answer = ({ url }, response) => {
@@ -110,7 +110,7 @@ describe('32 clients that read their replies slowly', () => {
     else response.end('{}')
   }
 
-  it('leave pass-through working for another client', async () => {
+  it('leaves pass-through working for another client during 32 slow replies', async () => {
     const upstream = await startUpstream(large)
     const adapter = await startAdapter(upstream.url, { v3: { connections: 8 } })
     for (const own of [a, b]) await adapter.request('GET', '/V3/x', { headers: own })
@@ -124,7 +124,7 @@ describe('32 clients that read their replies slowly', () => {
     expect(reply.status).toBe(200)
   })
 
-  it('are disconnected when they read too slowly', async () => {
+  it('is disconnected if it reads too slowly', async () => {
     const upstream = await startUpstream(large)
     const adapter = await startAdapter(
       upstream.url,
@@ -142,7 +142,7 @@ describe('32 clients that read their replies slowly', () => {
     await expect.poll(() => metric(adapter, 'connections_in_use', { kind: 'pass_through' })).toBe(0)
   })
 
-  it('receive their reply as long as they read fast enough', async () => {
+  it('receives its whole reply if it reads fast enough', async () => {
     const upstream = await startUpstream(large)
     const adapter = await startAdapter(
       upstream.url,
@@ -161,8 +161,8 @@ describe('32 clients that read their replies slowly', () => {
   })
 })
 
-describe('the connections to V3', () => {
-  it('are nearly all available to a single client', async () => {
+describe('the pool of connections to V3', () => {
+  it('gives nearly all connections to a single client', async () => {
     const held: (() => void)[] = []
     const upstream = await startUpstream((seen, response) => {
       if (seen.url === '/V3/x') return judge(seen, response)
@@ -184,7 +184,7 @@ describe('the connections to V3', () => {
     expect(replies.filter((text) => text.startsWith('HTTP/1.1 200')).length).toBe(28)
   })
 
-  it('are limited to a quarter for all clients that V3 has not accepted', async () => {
+  it('gives at most a quarter of the connections to clients that V3 has not accepted', async () => {
     const upstream = await startUpstream((_seen, response) => void setTimeout(() => response.end('{}'), 300))
     const adapter = await startAdapter(upstream.url)
     await Promise.all(

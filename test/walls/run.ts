@@ -8,9 +8,9 @@ import { printShapes } from './shapes/print-shapes.ts'
 import { runUpstreams } from './upstreams/run-upstreams.ts'
 
 /**
- * `npm run test:walls`: sends a hundred thousand requests, most of them broken, to the whole listener, for a nightly run. `--requests n`
- * sets the number, and `--seed n` draws the same requests again. The exit status is 1 after a 500, a missing reply, an unexpected error of
- * the adapter, or growing memory.
+ * `npm run test:walls`: sends a hundred thousand requests, most of them broken, to the listener of the adapter, for a nightly run.
+ * `--requests n` sets the number, and `--seed n` draws the same requests again. The exit status is 1 after a 500, a missing reply, an
+ * unexpected error of the adapter, or growing memory.
  *
  * `--holds` prints instead how long requests at the limits block the event loop. `--journal url` chooses the journal, and `--only text` the
  * requests whose names match. The exit status is 1 after a reply with an unexpected status.
@@ -37,7 +37,7 @@ const { values } = parseArgs({
     only: { type: 'string', default: '' },
   },
 })
-/** Allows for caches that fill, and for memory that the garbage collector has not freed yet. */
+/** The allowed growth of memory, for caches that fill and for memory that the garbage collector has not freed yet. */
 const GROWTH_MIB = 64
 
 async function runFuzz(): Promise<boolean> {

@@ -4,11 +4,14 @@ import { measureGrowth } from './shapes/measure-shapes.ts'
 import { pageReaders, type Reader, readers } from './shapes/readers.ts'
 import { shapes } from './shapes/shapes.ts'
 
-/** `npm run test:walls -- --shapes` uses the longest texts and measures how long a turn of the event loop takes. */
+/**
+ * The length of the longest text of this test. `npm run test:walls -- --shapes` uses longer texts, and measures how long a turn of the
+ * event loop takes.
+ */
 const LONGEST = 128 * 1_024
 /** Eight times as much text costs a linear reader eight times as much, and 64 times as much if the reader starts again at each line. */
 const MAX_GROWTH = 24
-/** The maximum number of measurements. Several are needed because the garbage collector may lengthen one. */
+/** The maximum number of measurements. Several are needed because the garbage collector may lengthen any one of them. */
 const TRIES = 4
 
 async function growthOf(reader: Reader, make: (size: number) => string): Promise<number> {

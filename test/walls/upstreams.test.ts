@@ -14,7 +14,7 @@ it('the adapter survives malformed and unexpected replies of V2 and V3, and repo
     unbalanced: [],
     status: 0,
   })
-  // The run made every kind of call, and clients got each kind of outcome.
+  // The run must have made every kind of call, and clients must have got each kind of outcome. Otherwise it tests too little.
   expect(Object.keys(claims).sort()).toEqual(['applied', 'notApplied', 'unknown'])
   for (const endpoint of ['V2 read', 'V2 write', 'batch', 'JSON batch', 'record', 'read', 'change', 'token'])
     expect(calls[endpoint]).toBeGreaterThan(10)

@@ -16,8 +16,8 @@ const post = (
   body: batch.body,
 })
 
-describe('writes of one client', () => {
-  it('leave a connection for another client even if V3 answers no write', async () => {
+describe('a client that posts many records', () => {
+  it('leaves a connection for another client even if V3 answers none of its records', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (!seen.body.includes('stuck')) return echoRecord(seen, response)
       return undefined
@@ -41,7 +41,7 @@ describe('writes of one client', () => {
     await upstream.close()
   })
 
-  it('take turns with writes of another client', async () => {
+  it('takes turns with another client', async () => {
     const slowly: Answer = (seen, response) => void setTimeout(() => void echoRecord(seen, response), 20)
     const upstream = await startUpstream(slowly)
     const adapter = await startAdapter(upstream.url, { v3: { connections: 3 } })

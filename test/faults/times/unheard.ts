@@ -9,7 +9,7 @@ export interface Unheard {
   readonly onForward: ForwardLog['onForward']
   /**
    * Returns true if `own` may stay unknown because the answer to the older write `other` was lost. With `all`, a lost answer to any request
-   * of the older write counts, and otherwise only that to its last request to V2.
+   * of the older write counts, and otherwise only a lost answer to its last request to V2.
    */
   readonly hides: (own: WriteHistory, other: WriteHistory, all: boolean) => boolean
 }

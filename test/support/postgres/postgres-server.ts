@@ -20,7 +20,7 @@ export interface PostgresServer {
   pid(): number | undefined
   /** Starts the server again, and resolves when it accepts connections. */
   start(): Promise<void>
-  /** Shuts down in order. Open connections are closed. */
+  /** Shuts the server down cleanly, and closes open connections. */
   stop(): Promise<void>
   /** Kills the server at once, without a checkpoint, so that the next start recovers from the log as after a power cut. */
   crash(): Promise<void>

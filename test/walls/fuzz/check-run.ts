@@ -18,7 +18,7 @@ export interface FuzzReport {
   readonly memoryMiB: readonly number[]
 }
 
-/** Sends all requests of a run to a target, one piece at a time. */
+/** Sends all requests of a run to a target, `piece` requests at a time, and measures memory after each piece. */
 export async function runPieces(target: Target, run: FuzzRun): Promise<FuzzReport> {
   const { seed, requests, piece, concurrency, onPiece } = run
   const { port, seeds } = target

@@ -31,9 +31,9 @@ export interface FuzzResult {
 const HANG_MS = 5_000
 const STATUS = /HTTP\/1\.1 (\d{3}) /g
 
-/** The share of the drawn requests that are complete and followed by bytes that are not a request. */
+/** The share of requests that are complete and followed by bytes that are not a request. */
 const TAIL_SHARE = 0.1
-/** Matches the adapter's error about bytes after a request. This error must not replace the reply to the request. */
+/** Matches the error that the listener sends about bytes after a request. This error must not replace the reply to the request. */
 const LISTENERS_ANSWER = /^HTTP\/1\.1 (?:400|405|408) [^\r]*\r\nContent-Type: application\/json\r\n/
 
 /** Sends drawn requests, each over its own connection and in pieces, and checks every reply for results that must never occur. */

@@ -1,6 +1,6 @@
 import type { Random } from '../../../src/sandbox/random.ts'
 
-/** Text that is known to trouble parsers of HTTP, MIME, JSON, URLs and OData. */
+/** Texts that are known to trouble parsers of HTTP, MIME, JSON, URLs and OData. */
 const awkward = [
   '\r\n', '\n', '\r', '\0', '\t', ' ', '"', "'", '\\', '/', '//', '..', '/../', '..;/', '#', '?', '&', '=', ';', ',', ':', '%', '%00',
   '%2e%2e', '%252e', '%2f', '%5c', '%zz', '%u0000', '+', '*', '(', ')', '((((((((', '{', '}', '[', ']', '[[[[[[[[', '--', '--\r\n', 'null',

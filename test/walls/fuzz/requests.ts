@@ -50,7 +50,7 @@ export function drawRequest(seeds: Seeds, random: Random): Buffer {
   return random.chance(0.5) ? withLength(bytes) : bytes
 }
 
-/** Bytes that senders put behind a request (batch-wire F33), and bytes that only an attacker sends. */
+/** Bytes that some clients send after a request (batch-wire F33), and bytes that only an attacker sends. */
 const tails = [
   '\0', ' ', '\u001a', '--batch_1--\r\n', 'the end', 'GET\r\n\r\n', 'GET / HTTP/1.1\r\nX', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n',
   'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n', '\u0016\u0003\u0001\u0000',
@@ -66,7 +66,7 @@ export function drawWithTail(seeds: Seeds, random: Random): Buffer {
   return Buffer.concat([request, Buffer.from(random.pick(tails), 'latin1')])
 }
 
-/** Spreads marks over many learners, because marks of one learner and event wait for each other. */
+/** Replaces the learner by a random learner, because marks of one learner and event wait for each other. */
 function ofAnyLearner(request: Buffer, random: Random): Buffer {
   const digits = random.below(0x1_0000).toString(16).padStart(4, '0')
   const text = request.toString('latin1')

@@ -4,7 +4,7 @@ import type { OutsideRequest } from './outside-world.ts'
 export interface HostileRequest {
   readonly name: string
   readonly requests: readonly OutsideRequest[]
-  /** The answer of V3 to reads. Default: an empty page. */
+  /** The reply of V3 to reads. Default: an empty page. */
   readonly page?: Uint8Array
   /** True if V3 sends its page in chunks of one byte. */
   readonly drips?: boolean

@@ -91,12 +91,12 @@ export const hostileWrites: readonly NamedRequest[] = writes.map(([name, status,
   (share = 1) => ({ status, requests: [make(share)] }),
 ])
 
-/** Returns the same request again, which the adapter then answers from its journal. */
+/** Returns the same request under another name. If it was sent before, the adapter answers it from its journal. */
 export function resent(hostile: HostileRequest): HostileRequest {
   return { ...hostile, name: `${hostile.name}, again` }
 }
 
-/** Returns a batch of 30 records. With its first batch the adapter loads modules, which must not count in a measurement. */
+/** Returns a batch of 30 records, to be sent before the first measurement. With its first batch the adapter loads modules. */
 export function warmUp(): HostileRequest {
   return { name: 'a batch of 30 records', status: 200, requests: [batchOf(times(30, record))] }
 }

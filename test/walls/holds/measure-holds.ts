@@ -18,7 +18,7 @@ interface TurnCost {
 export interface Hold extends TurnCost {
   readonly name: string
   readonly replies: readonly OutsideReply[]
-  /** The number of a neighbour's requests that the adapter answered during the hostile request. */
+  /** The number of another client's requests that the adapter answered during the hostile request. */
   readonly neighbours: number
   readonly wallMs: number
 }

@@ -14,9 +14,9 @@ export interface OutsideRequest {
 export interface OutsideRun {
   readonly port: number
   readonly requests: readonly OutsideRequest[]
-  /** The answer of V3 to a GET, or `undefined` for an empty page. */
+  /** The reply of V3 to a GET, or `undefined` for an empty page. */
   readonly page: Uint8Array | undefined
-  /** True if V3 sends its answer in chunks of one byte. */
+  /** True if V3 sends its reply in chunks of one byte. */
   readonly drips: boolean
 }
 
@@ -84,7 +84,7 @@ if (!isMainThread) {
       const isPost = incoming.method === 'POST'
       response.writeHead(isPost ? 201 : 200, { 'Content-Type': 'application/json' })
       if (isPost) {
-        // The answer to a record is as large as the record.
+        // The reply repeats the record, so that it is as large as the record.
         response.end(
           Buffer.concat(chunks)
             .toString()

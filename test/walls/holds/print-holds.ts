@@ -10,8 +10,8 @@ const LIMIT_MS = 50
 
 /**
  * Prints how long each hostile request blocks the event loop of an adapter with this journal: processor time of the longest turn and of all
- * turns, the requests of a neighbour that were answered meanwhile, and the elapsed time. `!` marks more than 50 ms. Resolves with false if
- * a reply has an unexpected status.
+ * turns, the number of another client's requests that were answered meanwhile, and the elapsed time. `!` marks more than 50 ms. Resolves
+ * with false if a reply has an unexpected status.
  */
 export async function printHolds(journal: string, only: RegExp): Promise<boolean> {
   setFlagsFromString('--no-allocation-site-pretenuring')

@@ -12,8 +12,8 @@ const TRIES = 3
 
 /**
  * Prints the cost of each reader for each shape that `only` names, at an eighth, a quarter, a half and all of the longest text that can
- * reach the reader. Prints only readers that block the event loop for more than 50 ms, or whose cost more than triples when the text
- * doubles. Resolves with false if there is such a reader.
+ * reach the reader. A line that begins with `!` names a shape at which a reader blocks the event loop for more than 50 ms, or at which its
+ * cost more than triples when the text doubles. A last line for each reader holds its highest values. Resolves with false after any `!`.
  */
 export async function printShapes(only: RegExp): Promise<boolean> {
   let isSound = true

@@ -110,7 +110,7 @@ const writers: readonly Reader[] = [
   { name: 'check, a request', longest: 4 * MIB, prepare: (text) => checked(`POST /V2/Attendance/$batch HTTP/1.1\nContent-Type: ${TYPE}\n${text}`) },
 ] // prettier-ignore
 
-/** Returns a function that reads the text as a stored reply of V2, like the journal. */
+/** Returns a function that reads the outcomes from a reply of V2 with this text, as the adapter does before it stores them. */
 const relayed = (kind: 'batch' | 'record', text: string): (() => unknown) => {
   const fields = ['Content-Type', kind === 'batch' ? TYPE : 'application/json']
   const end = {

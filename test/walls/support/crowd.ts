@@ -26,7 +26,7 @@ export function crowd(adapter: Adapter, count: number, bytes: string): Promise<R
   )
 }
 
-/** Returns the sum of a gauge or counter of the adapter over all labels. */
+/** Returns the sum of a gauge or counter of the adapter over all samples that have these labels. */
 export async function metric(
   adapter: Adapter,
   name: string,
@@ -49,8 +49,8 @@ export async function underWay(adapter: Adapter, count: number): Promise<void> {
 }
 
 /**
- * Returns the reply, which must not wait for the crowd. A reply that waited would take at least as long as the crowd stays, ten seconds by
- * default.
+ * Returns the reply, and fails the test if the reply took 5 s or longer. A reply that waited for the crowd would take at least as long as
+ * the crowd stays, ten seconds by default.
  */
 export async function timed(reply: Promise<Reply>): Promise<Reply> {
   const startedMs = performance.now()

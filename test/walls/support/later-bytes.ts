@@ -1,4 +1,4 @@
-/** Bytes that senders put behind a request (batch-wire F33), with the status of the answer to these bytes. */
+/** Bytes that some clients send after a request (batch-wire F33), with the status of the reply to these bytes. */
 export const tails: Readonly<Record<string, readonly [bytes: string, status: number]>> = {
   'a NUL byte': ['\0', 400],
   'a space': [' ', 400],

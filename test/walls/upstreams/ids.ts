@@ -1,10 +1,16 @@
 const hex = (n: number, digits: number): string => n.toString(16).padStart(digits, '0')
 
-/** Returns the learner of a record of an exchange. From the learner, services and clients read the exchange to which the record belongs. */
+/**
+ * Returns the learner of a record of an exchange. The id begins with the number of the exchange, so that the service knows to which
+ * exchange a record belongs.
+ */
 export const learnerOf = (exchange: number, record: number): string =>
   `${hex(exchange, 8)}-0000-4000-8000-${hex(record, 12)}`
 
-/** Returns the event of all records of an exchange. The last block of an event's id differs from the last block of a learner's id. */
+/**
+ * Returns the event of all records of an exchange. The second block of an event's id differs from the second block of a learner's id, so
+ * that no event is taken for a learner.
+ */
 export const eventOf = (exchange: number): string => `${hex(exchange, 8)}-eeee-4000-8000-${hex(0, 12)}`
 
 export const otherId = (n: number): string => `ffffffff-ffff-4fff-8fff-${hex(n % 2 ** 40, 12)}`

@@ -2,7 +2,9 @@ import type { Random } from '../../../src/sandbox/random.ts'
 import { oddValue } from './odd-json.ts'
 import type { Said } from './odd-reply.ts'
 
-/** The answer of a service to one record of a batch. `ids` are the values of its id, and the list is empty if the answer has none. */
+/**
+ * The answer of a service to one record of a batch. `ids` lists the ids that the answer carries: usually one, but possibly none or several.
+ */
 interface Part extends Said {
   readonly ids: readonly string[]
 }

@@ -41,7 +41,7 @@ function oddMember(text: string, random: Random): string {
 
 const withMember = (text: string, member: string): string => `{${member},${text.slice(1)}`
 
-/** Ways to write the JSON of an object with the same meaning, or so that it cannot be read. */
+/** Functions that write the JSON of an object with the same meaning, with an additional member, or so that it cannot be read. */
 const spellings: readonly [
   (text: string, random: Random) => string,
   ...((text: string, random: Random) => string)[],
@@ -66,7 +66,7 @@ export function oddJson(text: string, random: Random, keepsMembers = false): str
   if (random.chance(0.4)) return text
   if (!keepsMembers && random.chance(0.4)) return oddMember(text, random)
   const spelt = random.pick(spellings)(text, random)
-  // An empty list answers a search for marks with "no mark". Only a service without the mark may send it.
+  // An empty value would mean that the service has no mark, which only a service without the mark may say.
   return keepsMembers && /^\s*(?:\[\]|\{\}|null|""|)\s*$/.test(spelt) ? '<html>' : spelt
 }
 

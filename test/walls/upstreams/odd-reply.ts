@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 
 import type { Random } from '../../../src/sandbox/random.ts'
 
-/** The content of a reply before it is spelt. */
+/** The content of a reply, before `oddReply` writes it as bytes. */
 export interface Said {
   readonly status: number
   readonly contentType: string
@@ -18,7 +18,7 @@ export interface OddReply {
 
 type Fields = (readonly [name: string, value: string])[]
 
-/** Marks a reply as the service's own where the adapter forwards it. */
+/** The header of every reply of the service, by which a client recognises a reply that the adapter only forwarded. */
 export const MARKER = 'x-odd-service'
 
 const interims = [
@@ -28,7 +28,7 @@ const interims = [
 
 const waits = ['0', '1', '-1', '1.5', '', 'soon', '99999999', '1'.repeat(400), 'Wed, 21 Oct 2099 07:28:00 GMT', 'Wed, 21 Oct 1999 07:28:00 GMT', '\xe9'] as const // prettier-ignore
 
-/** Fields that are repeated, missing, huge or of an unexpected type. */
+/** Returns header fields of which some are repeated, missing, huge or of an unexpected type. */
 function oddFields(said: Said, random: Random): Fields {
   const fields: Fields = []
   const add = (name: string, ...values: string[]): void =>
@@ -108,7 +108,7 @@ const frames: readonly [Frame, ...Frame[]] = [
 
 const starts = ['HTTP/1.1 {} ', 'HTTP/1.1 {}', 'HTTP/1.0 {} OK', 'HTTP/1.1 {} \xe9\xff', `HTTP/1.1 {} ${'r'.repeat(9_000)}`, 'HTTP/2.0 {} OK', 'HTTP/1.1  {} OK', 'http/1.1 {} ok', 'HTTP/1.1 {}0 OK', '\r\nHTTP/1.1 {} OK', 'garbage'] as const // prettier-ignore
 
-/** Spells the reply of a service as bytes, in an odd way about half of the time. */
+/** Writes the reply of a service as bytes, in an odd way about half of the time. */
 export function oddReply(said: Said, random: Random): OddReply {
   const isPlain = random.chance(0.45)
   const start = isPlain || random.chance(0.92) ? 'HTTP/1.1 {} Told' : random.pick(starts)
@@ -132,7 +132,7 @@ export function oddReply(said: Said, random: Random): OddReply {
       : framed.end
   if (end === 'endless') return { pieces: [Buffer.concat([Buffer.from(before), head]), framed.body], end }
   const bytes = Buffer.concat([Buffer.from(before), head, isBodiless ? Buffer.alloc(0) : framed.body])
-  // Sends nothing or only the start of the reply, and then stays silent or closes.
+  // Sends only the start of the reply or nothing, and then stays silent, closes or resets the connection.
   if (!isPlain && random.chance(0.04))
     return {
       pieces: [bytes.subarray(0, random.below(bytes.length))],

@@ -39,7 +39,7 @@ function statusFor(isApplied: boolean, random: Random): number {
 const TOO_LONG: readonly number[] = [413, 429]
 
 /**
- * Starts the service. From exchange `longFrom` on, the service rejects batches as too long. The reply to a call depends on the seed, the
+ * Starts the service. From exchange `longFrom` on, the service may reject a batch as too long. The reply to a call depends on the seed, the
  * exchange of the call, its endpoint and the number of earlier calls of this exchange to this endpoint.
  */
 export async function startOddService(seed: number, longFrom: number): Promise<OddService> {
@@ -165,7 +165,8 @@ export async function startOddService(seed: number, longFrom: number): Promise<O
       if (request === undefined) return
       received = Buffer.alloc(0)
       if (request.startLine.startsWith('GET ')) {
-        // Bytes that were sent before a request count, even on a connection that is not accepted yet.
+        // A read waits for two turns, so that all writes that were sent before it are applied first, even on a connection that is not
+        // accepted yet.
         setImmediate(() => setImmediate(() => send(socket, request)))
       } else send(socket, request)
     })
@@ -189,10 +190,10 @@ export async function startOddService(seed: number, longFrom: number): Promise<O
   }
 }
 
-/** Returns the members of a record without its id, up to the end. */
+/** Returns the JSON of a record without its opening brace and its id. */
 const withoutId = (posted: string): string => posted.slice(1).replace(/^"ExternalID":"[^"]*",/, '')
 
-/** Returns the records of a `$batch` as they were written. */
+/** Returns the JSON of each record of a `$batch`. */
 function recordsIn(body: string, isJson: boolean): string[] {
   if (!isJson) return body.split('\r\n').filter((line) => line.startsWith('{'))
   const { requests } = JSON.parse(body) as { requests: { body: unknown }[] }

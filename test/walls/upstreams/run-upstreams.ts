@@ -30,7 +30,7 @@ const PIECE = 5_000
  * one.
  */
 const TOO_LONG_SHARE = 0.1
-/** The number of first turns to ignore, because they compile the code. */
+/** The number of first exchanges whose turns are ignored, because they compile the code. */
 const WARM_UP = 400
 
 /** Makes all exchanges of a run, and compares the answers to clients with the records of the service. */
@@ -66,7 +66,7 @@ export async function runUpstreams({
     }
     const turnMs = await adapter.longestTurnMs()
     if (until > WARM_UP) longestTurnMs = Math.max(longestTurnMs, turnMs)
-    // A single exchange may contain no record.
+    // A single exchange may contain no record, and then no partner has a balance.
     if (only === undefined) unbalanced.push(...(await adapter.unbalanced()))
     onPiece?.(`${until} exchanges, ${findings.length} findings, longest turn ${turnMs} ms`)
   }
