@@ -17,12 +17,12 @@ const onEnd = atEndOfFile()
 const browser: Browser | undefined = await startBrowser()
 const TIME_MS = 60_000
 
-/** Longer than the budget of a write, so that the adapter does not retry, and short enough for a resend. */
+/** Exceeds the budget of a write, so that the adapter does not retry, but is short enough for a resend within the test. */
 const late = { 'Retry-After': '6' }
 const down = { kind: 'status', status: 503, headers: late, face: 'V3' }
 
 const schools = Array.from({ length: 60 }, (_, at) => `school-${at}`)
-/** A partner half of whose schools V3 serves. */
+/** Creates a partner at canary, with V3 for half of its schools. */
 const halfOnV3 = (id: string, guard: 'back' | 'warn') => ({
   ...{ id, guard, stage: 'canary', match: { header: { name: 'x-partner', value: id } } },
   canary: { percent: 0, header: 'x-school', always: schools.slice(30) },
@@ -50,7 +50,7 @@ function postOf(partner: string, school: string): Promise<unknown> {
   return served.post(batchOf([served.mark()], { batch, boundary: batch }), headers)
 }
 
-/** Lets V3 fail the schools that it serves until the guards have judged. A guard judges windows of 10 s, with one write of each school. */
+/** Makes V3 fail writes until the guard of each partner raises an alarm. A guard counts one write of each school in a window of 10 s. */
 async function failOnV3(...partners: readonly string[]): Promise<void> {
   for (const partner of partners) await postOf(partner, 'school-59')
   await served.setFaults(down)
@@ -86,7 +86,7 @@ async function postUnder(
 
 const actOnAll = (path: string) => async (): Promise<void> => {
   await served.setFaults()
-  // A record is in no list while a run has it open.
+  // Repeats the action, because the lists leave out a record while the adapter is still processing it.
   await vi.waitFor(async () => {
     const done = await served.ask('olga', path, { all: '1', reason: 'V3 is back' })
     expect(done.status).toBe(200)
@@ -98,8 +98,8 @@ const step = async (who: string, partner: string, form: Readonly<Record<string, 
 }
 
 /**
- * Opens the journal to change it as another instance would. Returns the function that runs a statement. The function retries while the
- * adapter holds the lock, because a statement that waits would block the adapter, which runs in this thread.
+ * Opens the journal to change it as another instance would. Returns a function that runs a statement, and retries while the adapter holds
+ * the lock, because a statement that waits for the lock would block the adapter, which runs in this thread.
  */
 function openJournalFile(): (statement: string) => Promise<void> {
   const file = new DatabaseSync(`${served.folder}/journal.db`)
@@ -111,8 +111,8 @@ function openJournalFile(): (statement: string) => Promise<void> {
 }
 
 /**
- * The alarms of each cause, which returns the cure. The alarms without calls come first. Otherwise the mark of the first test would be in
- * the same report as the failed call, so that half of the calls would have succeeded.
+ * Alarms, each with a function that causes it and returns its cure. Causes without calls to V3 come first. Otherwise one report would
+ * contain the successful call of the first test and a failed call, and only half of the calls would have failed.
  */
 const causes: readonly (readonly [readonly Alarm['kind'][], () => Promise<() => Promise<unknown>>])[] = [
   [['stepWaits'], async () => {
@@ -131,7 +131,7 @@ const causes: readonly (readonly [readonly Alarm['kind'][], () => Promise<() => 
   }],
   [['journalDamaged'], async () => {
     const change = openJournalFile()
-    // The first record of a partner has all balances checked at once.
+    // The first record of a new partner makes the console check all balances at once.
     await change(`update journal_ledger set confirmed = confirmed - 1 where partner = 'acme'`)
     await postOf('beacon', 'school-1')
     return async () => {
@@ -191,7 +191,7 @@ const causes: readonly (readonly [readonly Alarm['kind'][], () => Promise<() => 
   }],
 ] // prettier-ignore
 
-/** Expects that the alarms appear in an open page when their cause does, and disappear with the cause. */
+/** Checks that an open page shows the alarms after their cause, and no longer shows them after the cure. */
 async function expectWhile(
   { page, events }: Opened,
   kinds: readonly Alarm['kind'][],

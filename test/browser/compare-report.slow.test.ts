@@ -89,7 +89,7 @@ describe.skipIf(browser === undefined)('the HTML report of a comparison in Chrom
     },
   )
 
-  // A report with few days and classes contains every element of a page. Axe takes seconds for a page with many elements.
+  // Axe takes seconds for a page with many elements. A report with few days and classes is faster, and has each kind of element.
   const { days, differences } = samples.term
   const few = { ...samples.term, days: days.slice(50, 52), differences: differences.slice(0, 11) }
   const looks: readonly (readonly [string, RunDocument, 'light' | 'dark'])[] = Object.entries(
@@ -97,7 +97,7 @@ describe.skipIf(browser === undefined)('the HTML report of a comparison in Chrom
   ).flatMap(([name, document]) => [[name, document, 'light'] as const, [name, document, 'dark'] as const])
   test.each(looks)('passes the accessibility checks of axe: %s', async (_, document, colorScheme) => {
     const { page } = await open(document, { colorScheme })
-    // The details are open, so that axe checks their contents as well.
+    // Opens all details, so that axe checks their contents as well.
     await page.evaluate(`for (const one of document.querySelectorAll('details')) one.open = true`)
     const { violations } = await new AxeBuilder({ page }).analyze()
     expect(violations.map(({ id, nodes }) => [id, nodes[0]?.html])).toEqual([])

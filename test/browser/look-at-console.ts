@@ -5,7 +5,7 @@ import { AxeBuilder } from '@axe-core/playwright'
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { expect } from 'vitest'
 
-/** A page of the console, with the keys and clicks that open the view. */
+/** A view of the console: its page, and the input that opens the view on the page. */
 export type Looked = readonly [name: string, path: string, then?: (page: Page) => Promise<void>]
 
 export interface Opened {
@@ -51,7 +51,7 @@ async function show(page: Page, [name, path, then]: Looked): Promise<void> {
 /** The widths of a phone, a laptop and a wide screen in pixels. */
 const WIDTHS = [360, 1_280, 2_560]
 
-/** True if a value of a table is not in a card, or has no heading beside it. */
+/** Evaluates to true if a page in a narrow window shows a table cell outside of a card, or without its label. */
 const HAS_ROWS = `[...document.querySelectorAll('.rows tbody :is(th, td):not(.missing)')].some((cell) =>
   getComputedStyle(cell).display !== 'block' || !cell.dataset.label)`
 

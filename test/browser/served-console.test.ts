@@ -121,7 +121,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     expect(new URL(page.url()).pathname).toBe(path)
   }
 
-  /** The steps of a person, each with the newest entries of the audit trail after the step. */
+  /** The steps of a person. Each step returns the entries that it adds to the audit trail. */
   const steps = [
     ['takes a partner forward, after a look at what would happen', async (use: Use) => {
       await enter(use, 'otto', '/partners/zenith')
@@ -130,7 +130,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
       await use.submit('form[aria-label="Move to shadow"] button')
       return ['propose zenith otto V3 is ready (advice: ready)']
     }],
-    ['approves', async (use: Use) => {
+    ['approves the step', async (use: Use) => {
       await enter(use, 'anna', '/partners/zenith')
       await use.fill('#approve-reason', 'seen')
       await use.submit('form[aria-label="Approve the step"] button')
@@ -155,7 +155,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
       expect(await use.page.content()).not.toContain(served.learners[20])
       return []
     }],
-    ['has the values of the record shown', async (use: Use) => {
+    ['reveals the values of the record', async (use: Use) => {
       await use.fill('#reveal-reason', 'a parent asks')
       await use.submit('form[aria-label="Show the values"] button')
       expect((await use.page.content()).split(`"${served.learners[20]}"`)).toHaveLength(3)
@@ -179,13 +179,13 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
       expect(await use.page.locator('[role=status]').textContent()).toBe('1 dead letter cleared.')
       return [expect.stringMatching(/^clear olga acme: batch \d+, parts 1: sent anew$/) as string]
     }],
-    ['retries all that is parked', async (use: Use) => {
+    ['retries all parked records', async (use: Use) => {
       await use.page.goto('/letters?kind=parked')
       await use.fill('#group0-reason', 'V3 is back')
       await use.submit('form[aria-label^=Retry] button')
       return expect.arrayContaining([expect.stringMatching(/^retry olga acme: batch \d+, parts [\d, ]+: V3 is back$/)]) as string[]
     }],
-    ['breaks the sandbox, and mends it', async (use: Use) => {
+    ['sets a fault of the sandbox, and removes it', async (use: Use) => {
       await use.page.goto('/sandbox')
       await use.submit('button[value=slow]')
       expect(await use.page.locator('[role=status]').textContent()).toBe('Faults: V3 is slow.')
@@ -214,7 +214,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
   test.each([true, false])(
     'lets a keyboard user take every action (JavaScript: %s)',
     async (javaScriptEnabled) => {
-      // Steps build on each other, so a retry after a failure starts with a new console.
+      // The steps change the data of the console, so each run of this test starts with a new console.
       served = await serveFilled()
       const { page, events } = await open(undefined, { javaScriptEnabled })
       await takeSteps(useByKeyboard(page), steps, readTrail)

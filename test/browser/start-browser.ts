@@ -4,12 +4,12 @@ import { setTimeout as wait } from 'node:timers/promises'
 import chromium from '@sparticuz/chromium'
 import { type Browser, chromium as playwright } from 'playwright-core'
 
-/** The options that Chromium needs as root in a container, and for pages that look the same on every machine. */
+/** Options with which Chromium runs as root in a container, and renders text alike on every machine. */
 const args = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--font-render-hinting=none']
 
 /**
- * Starts the Chromium that npm installs. Returns `undefined`, and says so on standard error, if the machine lacks a library that it needs.
- * Throws in CI, where `CI` is set and the libraries are installed (`.ci/run`).
+ * Starts the Chromium that npm installs. If Chromium cannot start, for example because the machine lacks a library, prints the reason on
+ * standard error and returns `undefined`. Throws instead in CI (`CI` is set), where `.ci/run` installs the libraries.
  */
 export async function startBrowser(): Promise<Browser | undefined> {
   try {
@@ -24,7 +24,7 @@ export async function startBrowser(): Promise<Browser | undefined> {
   }
 }
 
-/** Retries while another test file is unpacking the program, since a file that is being written cannot run. */
+/** Retries while another test file is unpacking the program (ETXTBSY), because a file that is being written cannot run. */
 async function launch(executablePath: string): Promise<Browser> {
   for (;;)
     try {

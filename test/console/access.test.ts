@@ -17,8 +17,8 @@ const json = { accept: 'application/json' }
 const names = people.map(({ name }) => name)
 
 /**
- * The status for each person. Olga and otto are operators, anna is an approver, and vera is a viewer. Zoe (operator) and zack (viewer) see
- * zenith only.
+ * The HTTP status that each person gets. Olga and otto are operators, anna is an approver, and vera is a viewer. Zoe (operator) and zack
+ * (viewer) may see only the partner zenith.
  */
 const all = { olga: 200, otto: 200, anna: 200, vera: 200, zoe: 200, zack: 200, nobody: 401 }
 const ofAcme = { ...all, zoe: 404, zack: 404 }
@@ -70,7 +70,7 @@ describe('the console', () => {
   )
 
   test.each([
-    // StageDesk checks the role, and the console checks the partner.
+    // For a step the console itself checks only the partner. `StageDesk`, which is a stub here, would check the role.
     ['/partners/acme', { step: 'back', reason: 'test' }, { ...ofAcme }],
     ['/partners/zenith', { step: 'back', reason: 'test' }, all],
     ['/batches', { text: '42' }, { ...all, zoe: 409, zack: 409 }],
@@ -240,7 +240,7 @@ describe('an authenticating proxy in front of the console', () => {
 })
 
 describe('a form of the console', () => {
-  test('still needs the session cookie if the address of the page contains a password', async () => {
+  test('is refused without a session cookie, even if the URL of the page contains a user and a password', async () => {
     const before = running.calls.length
     const headers = { authorization: `Basic ${Buffer.from('a:b').toString('base64')}` }
     const form = { step: 'back', reason: 'forged' }
@@ -282,7 +282,7 @@ describe('a form of the console', () => {
     expect(running.calls.slice(before)).toEqual(['look at back acme by olga: '])
   })
 
-  test('goes back without a reason, because the kill switch must not wait for one', async () => {
+  test('takes a partner back even without a reason, because the kill switch must not wait for a reason', async () => {
     const olga = await running.enter('olga')
     const before = running.calls.length
     expect((await olga.ask('/partners/acme', { form: { step: 'back', reason: ' ' } })).status).toBe(303)
@@ -353,7 +353,7 @@ describe('the search box of the console', () => {
     ['2026-11-26', '/batches?from=2026-11-26&until=2026-11-27'],
     ['', '/batches?'],
     ['Ann', '/batches'],
-  ])('finds what %j means, and hashes an id before it becomes part of an address', async (text, to) => {
+  ])('finds what %j means, and hashes an id before it becomes part of a URL', async (text, to) => {
     const { status, headers } = await (await running.enter('olga')).ask('/batches', { form: { text } })
     expect([status, headers['location']]).toEqual([303, to])
   })

@@ -91,29 +91,32 @@ const causes: readonly (readonly [string, Partial<Evidence>, Alarm['kind'], Alar
 
 const all = causes.flatMap(([, evidence]): readonly Alarm[] => checkAlarms({ ...calm, ...evidence }).alarms)
 
-describe('the alarms of the console', () => {
-  it('are off and checked if nothing is wrong and no step waits', () => {
+describe('checkAlarms', () => {
+  it('reports no alarm, and nothing that was not checked, if nothing is wrong and no step waits', () => {
     expect(checkAlarms(calm)).toEqual({ alarms: [], unchecked: [] })
   })
 
-  it.for(causes)('name the partner and a remedy if %s', ([, evidence, kind, tone, partner]) => {
-    const [alarm, ...others] = checkAlarms({ ...calm, ...evidence }).alarms
-    expect(others).toEqual([])
-    expect(alarm).toMatchObject({ kind, tone, partner })
-    expect(alarm?.remedy).not.toBe('')
-  })
+  it.for(causes)(
+    'reports one alarm, with its partner and a remedy, if %s',
+    ([, evidence, kind, tone, partner]) => {
+      const [alarm, ...others] = checkAlarms({ ...calm, ...evidence }).alarms
+      expect(others).toEqual([])
+      expect(alarm).toMatchObject({ kind, tone, partner })
+      expect(alarm?.remedy).not.toBe('')
+    },
+  )
 
-  it('begin with the worst alarm', () => {
+  it('lists the worst alarm first', () => {
     const trouble = (['unknown', 'denied', 'v3Fails'] as const).map((kind) => ({ kind, partner: 'acme', count: 1, sinceMs: NOW_MS })) // prettier-ignore
     const { alarms } = checkAlarms({ ...calm, ...finding({ trouble }) })
     expect(alarms.map(({ kind }) => kind)).toEqual(['v3Fails', 'denied', 'unknown'])
   })
 
-  it('are off while only the console cannot read the journal, because clients are served', () => {
+  it('reports no alarm while only the console cannot read the journal, because clients are served', () => {
     expect(checkAlarms({ ...calm, found: undefined }).alarms).toEqual([])
   })
 
-  it('name the time of the proposal if a step waits for approval', () => {
+  it('reports the time of the proposal if a step waits for approval', () => {
     const entries = [{ ...entry, partner: 'other' }, entry]
     const [alarm] = checkAlarms({ ...calm, ...staged(partnerAt({ pending })), entries }).alarms
     expect(alarm?.sinceMs).toBe(5)
@@ -125,7 +128,7 @@ describe('the alarms of the console', () => {
     ['no instance has reported', finding({ reportedMs: undefined }), 1],
     ['the last report is older than a minute', finding({ reportedMs: NOW_MS - 61_000 }), 1],
     ['a balance was not checked', finding({ balances: balances.map((one) => ({ ...one, checkedMs: undefined })) }), 1],
-  ])('say what was not checked if %s', (_what, evidence, count) => {
+  ])('lists what was not checked if %s', (_what, evidence, count) => {
     expect(checkAlarms({ ...calm, ...evidence }).unchecked).toHaveLength(count)
   }) // prettier-ignore
 
@@ -133,11 +136,11 @@ describe('the alarms of the console', () => {
     ...new Set(all.flatMap(({ remedy }) => [...remedy.matchAll(/markbridge ((?:doctor|journal ls|rollout \w+ \w+)(?: --reason "[^"]*")?)/g)].map(([, command = '']) => command))),
   ] // prettier-ignore
 
-  it('name commands in their remedies', () => {
+  it('names commands in its remedies', () => {
     expect(commands.length).toBeGreaterThan(2)
   })
 
-  it.each(commands)('name in their remedies only commands that the program has: %s', async (command) => {
+  it.each(commands)('names in its remedies only commands that the program has: %s', async (command) => {
     const journal = journalFile()
     const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journal.url } })
     const file = join(await makeFolder(), 'markbridge.yaml')

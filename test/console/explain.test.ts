@@ -23,12 +23,12 @@ async function tryFile(file: Buffer) {
   }
 }
 
-/** Removes the values that differ in each reply. */
+/** Removes the values that differ from reply to reply. */
 const plain = (text: string, v3Id: string): string =>
   text
     .replaceAll(/batchresponse_[0-9a-f-]{36}/g, 'batchresponse')
     .replaceAll(/"SequenceID":"[^"]*"/g, '')
-    // V3 may answer with other values for these members.
+    // V3 may change the values of these members.
     .replaceAll(/"(?:RecordedOn|ChangeProcessName|AttendableEventStart|RecordedBy)":(?:"[^"]*"|null)/g, '')
     .replaceAll(/"@odata.context":"[^"]*"/g, '')
     .replaceAll(/Content-Length: \d+/g, '')
@@ -46,7 +46,7 @@ test('the page "Try it" shows the reply that the adapter sends to the batch', as
   const isAccepted = real.text.split('--batchresponse_').slice(1, -1).map((part) => part.includes('201 Created')) // prettier-ignore
   const shown = reply.parts.map(({ ifAccepted, otherwise }, at) => (isAccepted[at] === true ? ifAccepted : otherwise)) // prettier-ignore
   expect(new Set(isAccepted)).toEqual(new Set([true, false]))
-  // V3 decides which rule a record breaks.
+  // Leaves the errors out of the comparison, because only V3 knows which rule a record breaks.
   const anyCode = (text: string): string => text.replaceAll(/\[\{"Message".*\}\]/g, '[]')
   expect(anyCode(plain(shown.join('') + reply.end, reply.v3Id))).toBe(anyCode(plain(real.text, reply.v3Id)))
   expect(reply.head).toContain('HTTP/1.1 200 OK\r\nContent-Type: multipart/mixed; boundary=batchresponse_')

@@ -15,7 +15,7 @@ async function ask({ ask: as }: ServedConsole, path: string, form?: Readonly<Rec
   return { statuses: forms.map(({ status }) => status), ...textOutput(`${path} ${JSON.stringify(form)}`, forms.map(({ text }) => text).join('\n')) } // prettier-ignore
 }
 
-/** Signs in as a browser does, first with a wrong token. Returns the responses and the cookie. */
+/** Signs in as a browser does, first with a wrong token. Returns the response to the wrong token, and the session cookie. */
 async function signIn({ url }: ServedConsole) {
   const enter = (token: string) =>
     request(`${url}/login`, {
@@ -50,7 +50,7 @@ describe.each(eachDatabase())('the console over a journal in %s', (name, { test 
     ]
     expect(ids).toHaveLength(3)
 
-    // No response contains an id that a person typed.
+    // Searches for ids, which no response may contain.
     const found: Output[] = [refused]
     for (const id of [Learner, AttendableEvent, ids[0] ?? '']) {
       const answer = await served.ask('olga', '/batches', { text: id })
@@ -65,7 +65,7 @@ describe.each(eachDatabase())('the console over a journal in %s', (name, { test 
     )
     const tried = readFileSync('fixtures/class-register/body.txt', 'utf8').replaceAll('late', HUSH)
     expect(await served.tryFile(Buffer.from(tried))).toContain(HUSH)
-    // These are all pages except the sandbox page, which shows the marks of invented learners.
+    // The pages with data of the journal. The sandbox page is not among them, because it shows the ids of invented learners.
     const paths = [
       ...['/', '/?range=live', '/?range=day', '/?range=week', '/partners', '/partners/acme', '/batches', '/batches?contentId=1'],
       ...['/batches/1', '/batches/2', '/batches/3', '/batches/4', '/letters', '/letters?kind=parked', '/audit', '/login'],

@@ -40,7 +40,7 @@ for (let pass = 0; pass < ROUNDS; pass += 1) await engine.work()
 const { user: idleUser, system: idleSystem } = process.cpuUsage(idle)
 print('a pass without news', { cpuMs: Math.round((idleUser + idleSystem) / ROUNDS / 100) / 10 })
 
-/** Measures queries with a different value in each round. The caches of this process are empty in the first round. */
+/** Measures a query in several rounds. Prints the first round separately, because the caches of this process are then empty. */
 async function time(what: string, ask: (round: number) => Promise<unknown>): Promise<void> {
   const times: number[] = []
   let rows: unknown

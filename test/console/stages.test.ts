@@ -58,7 +58,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true })
 })
 
-/** Sends a step as a person, and returns the status and the document. */
+/** Sends a step as a person, and returns the status and the JSON document of the response. */
 async function post(name: string, partner: string, form: Readonly<Record<string, string>>) {
   const reply = await request(`${opened.url}/partners/${partner}`, {
     method: 'POST',
@@ -72,7 +72,7 @@ async function post(name: string, partner: string, form: Readonly<Record<string,
   return { status: reply.statusCode, ...((await reply.body.json()) as object) }
 }
 
-/** Requests a page as a program does. */
+/** Requests the JSON document of a page. */
 async function ask(name: string, path: string): Promise<unknown> {
   const headers = { accept: 'application/json', authorization: `Bearer ${token(name)}` }
   return (await request(`${opened.url}${path}`, { headers })).body.json()
@@ -177,7 +177,7 @@ test('the console shows live comparison to people who may see the partner, and r
   await writeRun(join(folder, 'runs'), run, JSON.stringify({ ...termRun(), run }))
 
   const trend = [{ day, compared: 120, differing: 5 }]
-  // The list has the verdict of the advice, which the page of the partner shows too.
+  // The comparison must have the verdict of the advice that the list of partners shows.
   const { partners } = (await ask('olga', '/partners')) as {
     partners: { partner: string; advice: { verdict: string } }[]
   }

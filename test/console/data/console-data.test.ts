@@ -327,7 +327,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     await beginNew(journal, registerOf('five', [guid(9)], { partner: 'other' }))
     await journal.settle(5, [{ position: 0, state: 'notApplied', answer: '503', reason: 'unavailable', retry: 'resend' }])
     expect(await troubleOf(['other'])).toEqual([['notApplied', 'other', 1]])
-    // The middle of an interval of 10 s, so that each figure falls into an interval of its own.
+    // The middle of an interval of 10 s, so that each figure falls into the interval for which it is meant.
     const nowMs = Math.floor(Date.now() / 10_000) * 10_000 + 5_000
     const startOf = (ago: number) => nowMs - ago * 10_000 - 5_000
     const figures = (name: string, count: number, ago: number) => engine.keepFigures([{ name, count }], nowMs - ago * 10_000)
@@ -342,7 +342,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
       { kind: 'denied', partner: 'acme', count: 3, sinceMs: startOf(4) },
     ])
     expect(traffic.outages).toEqual([{ fromMs: startOf(4), untilMs: startOf(1) }])
-    // V3 works again, since the latest interval decides. Only an acceptance by V3 ends the denials.
+    // A successful call in the latest interval ends `v3Fails`, but `denied` lasts until V3 accepts credentials of the partner.
     await figures('v3 2xx', 90, 1)
     expect((await troubleOf()).map(([kind]) => kind)).not.toContain('v3Fails')
     expect((await troubleOf(['acme'])).map(([kind]) => kind)).toContain('denied')
@@ -392,7 +392,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     const learner = await engine.hash('learner', LEARNER)
     const inspector = await openInspector(url)
     onTestFinished(() => inspector.close())
-    // A search does not find erased data even before the background work deletes the data.
+    // A search must not find erased data, even before the background work deletes it from the index.
     await inspector.erase(how, { request: (bytes) => Buffer.from(bytes).includes(guid(7)) || Buffer.from(bytes).includes(OTHER), reply: () => false }) // prettier-ignore
     expect(placesOf(await engine.search({ learner }, 'all'))).toEqual(['2.1'])
     const { db, close } = await openConsoleDatabase(url)
@@ -410,7 +410,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     expect(kept.rows.map(({ batch }) => batch)).toEqual([2, 3])
   })
 
-  test('counts the records of a batch with rejected credentials in the balance alone, since the batch is no longer stored', async (url) => {
+  test('counts the records of a batch with rejected credentials only in the balance, because the batch is no longer stored', async (url) => {
     const { journal, engine, work } = await open(url)
     await beginNew(journal, registerOf('one', [LEARNER, OTHER]))
     await work()

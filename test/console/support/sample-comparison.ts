@@ -17,7 +17,7 @@ const runs: readonly RunDocument[] = [
   { ...readyRun(), run: 'run-20260301-160000-0002', endedAt: '2026-03-01T16:10:00Z' },
 ]
 
-/** Returns twenty days, of which the last days have fewer differences. */
+/** Returns a trend of 20 days, over which the differences of acme decrease. Zenith has no differences. */
 const trendOf = (partner: string): LiveResult['trend'] =>
   Array.from({ length: 20 }, (_, at) => ({
     day: new Date(NOW_MS - (19 - at) * 86_400_000).toISOString().slice(0, 10),
@@ -25,7 +25,6 @@ const trendOf = (partner: string): LiveResult['trend'] =>
     differing: partner === 'zenith' || at === 15 ? 0 : Math.max(5, 60 - at * 3),
   }))
 
-/** The comparisons of two partners. */
 export const sampleComparison: ComparisonDesk = {
   runs: async () => [
     ...runs.map((document) => ({

@@ -34,8 +34,8 @@ const operator = (name: string, role: string, more: object = {}) => ({
 type Fields = Readonly<Record<string, string | readonly string[]>>
 
 /**
- * Starts the sandbox, the adapter and the console as `demo` does, but with operators: olga may reveal values, otto is an operator, anna an
- * approver. V3 serves acme, and V2 serves zenith. A step forward needs two people. `more` are further partners.
+ * Starts the sandbox, the adapter and the console as `demo` does, but with operators: olga (operator, may reveal values), otto (operator)
+ * and anna (approver). V3 serves acme, and V2 serves zenith. A step forward needs two people. `more` are further partners.
  */
 export async function serveConsole(onEnd: OnEnd, journalUrl?: string, more: readonly object[] = []) {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-console-'))
@@ -73,7 +73,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string, more: read
     ],
   })
   const settings = settingsWith()
-  // The partners begin at the stage in the file. With `approval: two` from the start, they would begin at legacy.
+  // Only the console has `approval: two`. With it the adapter would begin at legacy in place of the stage in the file.
   const rollout = { ...settings.rollout, approval: 'two' }
   const config = adapterConfig(sandbox.url, { ...settings, rollout })
   const adapter = await startAdapter(sandbox.url, settings, {}, onEnd)
@@ -86,7 +86,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string, more: read
 
   const samples = await sandbox.samples()
   let used = 0
-  /** Creates a mark for a learner and a session without a mark. */
+  /** Creates a mark for a learner and an event that no earlier call has used. */
   const mark = (members: object = {}) => {
     const { learners, events } = samples
     const [at, session] = [used % learners.length, Math.floor(used / learners.length)]
@@ -96,7 +96,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string, more: read
   }
   const post = (batch: BatchText, headers: Readonly<Record<string, string>> = {}) =>
     postBatch(adapter, batch, { ...credentials, ...headers })
-  /** Posts records as one batch. If `isMismatch` is true, its client gets a single 200 for all records. */
+  /** Posts records as one batch. If `isMismatch` is true, the client gets a single 200 for all records. */
   const postMarks = (records: readonly (object | string)[], isMismatch = false) => {
     const [batch, boundary] = [`batch_${randomUUID()}`, `batch_${randomUUID()}`]
     return post(batchOf(records, { batch, boundary: isMismatch ? boundary : batch }))
@@ -105,7 +105,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string, more: read
     await sandbox.request('DELETE', '/_sandbox/faults')
     if (faults.length > 0) await sandbox.put('faults', faults)
   }
-  /** Sends a request as a program does; without `form` it requests a page. */
+  /** Sends a form, or requests a page if `form` is missing, with the token of a person. */
   const ask = async (name: string, path: string, form?: Fields, accept = 'application/json') => {
     const reply = await request(`${opened.url}${path}`, {
       method: form === undefined ? 'GET' : 'POST',
@@ -114,7 +114,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string, more: read
     })
     return { status: reply.statusCode, text: await reply.body.text() }
   }
-  /** Uploads a batch to Try it as a browser does, and returns the response as JSON. */
+  /** Uploads a batch to the page "Try it" as a browser does, and returns the JSON text of the response. */
   const tryFile = async (file: Buffer): Promise<string> => {
     const fieldOf = (name: string): string => `--form\r\nContent-Disposition: form-data; name="${name}"`
     const fields = `${fieldOf('partner')}\r\n\r\nacme\r\n${fieldOf('batch')}; filename="batch.txt"\r\n\r\n`
@@ -131,7 +131,7 @@ export async function serveConsole(onEnd: OnEnd, journalUrl?: string, more: read
   return {
     ...{ sandbox, adapter, samples, folder, log, mark, post, postMarks, setFaults, ask, tryFile },
     url: opened.url,
-    /** Reloads the configuration with these members of `v3` of acme besides the members that it has from the start. */
+    /** Reloads the original configuration, with these members added to the `v3` section of acme. */
     reload: (acmeV3?: object) => adapter.app.reload(() => adapterConfig(sandbox.url, settingsWith(acmeV3))),
     /**
      * Creates a record that waits for a retry and a record that is no longer retried, each in a batch whose client got 200. V3 is down

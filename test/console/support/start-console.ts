@@ -27,7 +27,7 @@ const operator = (
   tokenSha256: createHash('sha256').update(tokenOf(name)).digest('hex'),
 })
 
-/** One person of each role who sees all partners, and people who see one partner only. */
+/** People of each role who see all partners, and two people who see only zenith. */
 export const people: readonly ListedOperator[] = [
   operator('olga', 'operator', { reveal: true }),
   operator('otto', 'operator'),
@@ -80,7 +80,7 @@ const pending = {
   expires: '2026-11-27T09:30:00.000Z',
 } as const
 
-/** Creates stages that never change; `calls` collects the calls. */
+/** Creates a stub with unchanging stages. `calls` collects the steps and the actions that the console records. */
 export function createSampleStages(calls: string[]): StageDesk {
   const partners = ['acme', 'zenith']
   return {
@@ -109,7 +109,7 @@ export function createSampleStages(calls: string[]): StageDesk {
   }
 }
 
-/** The result of trying a batch from a hostile client. */
+/** Returns what the page "Try it" shows for a batch that contains hostile markup. */
 const triedBatch = (file: Buffer): TriedBatch => ({
   bytes: file.byteLength,
   isSound: true,
@@ -158,7 +158,7 @@ const explained = (position: number, isRevealed: boolean): Explained =>
         reply: { status: 201, fields: [] },
       }
 
-/** Creates the settings of a console with defaults. */
+/** Returns console settings, with defaults for members that are not given. */
 export const settingsOf = (given: Partial<ConsoleOptions['settings']>): ConsoleOptions['settings'] => ({
   ...{ host: '127.0.0.1', hosts: [], trustedProxies: [] },
   ...given,
@@ -225,7 +225,7 @@ export async function startConsole(options: Partial<ConsoleOptions> = {}, ports:
     })
     return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
   }
-  /** Signs in, and returns functions that send further requests as the signed-in person. */
+  /** Signs in, and returns the session cookie and a function that sends requests with this cookie. */
   const enter = async (name: string) => {
     const { headers } = await ask('/login', { form: { token: tokenOf(name) } })
     const cookie = String(headers['set-cookie']).split(';')[0] ?? ''
