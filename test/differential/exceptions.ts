@@ -4,20 +4,20 @@ import { MAX_PAGES, type Pages, type Reply } from './exchange.ts'
 import { type Read, targetOf } from './grammar/read.ts'
 import { NO_MARK, noMarkDay, type Samples } from './grammar/samples.ts'
 
-/** The answers of the legacy interface of the sandbox and of the adapter to one read. */
+/** The replies of the sandbox's V2 interface (`legacy`) and of the adapter to one read. */
 export interface Pair {
   readonly legacy: Pages
   readonly adapter: Pages
-  /** The answer of a legacy interface without a limit on ranges, or `undefined` if the legacy interface did not refuse the range. */
+  /** The reply of a V2 interface that allows long date ranges, or `undefined` if `legacy` did not refuse the range as too long. */
   readonly wide: Pages | undefined
 }
 
-/** An intended difference. docs/reads.md explains it to users under its name. */
+/** An intended difference between the adapter and V2, which docs/reads.md explains under the same name. */
 export interface Exception {
   readonly name: string
   /** A read that shows this difference. Every run sends the read. If the read no longer shows the difference, the exception is stale. */
   readonly example: (samples: Samples) => Partial<Read>
-  /** Returns the pair without this difference, or `undefined` if the pair does not show it. */
+  /** Returns the pair without this difference, or `undefined` if the pair does not show the difference. */
   readonly removeFrom: (pair: Pair, read: Read) => Pair | undefined
 }
 
@@ -34,17 +34,17 @@ function codeOf(pages: Pages): string | undefined {
 }
 const messageOf = (pages: Pages): string => pages[0]?.body ?? ''
 const statusOf = (pages: Pages): number => pages[0]?.status ?? 0
-/** Accepts the answer of the adapter unchanged, since the whole difference is intended. */
+/** Makes the two replies equal, because the whole difference is intended. */
 const accept = (pair: Pair): Pair => ({ ...pair, legacy: pair.adapter })
 
-/** The codes of the legacy interface and of the adapter for the same fault. */
+/** The error codes of V2, each with the code of the adapter for the same fault. */
 const codes: Readonly<Record<string, string>> = {
   InvalidQuery: 'ADP_QUERY',
   FilterRequired: 'ADP_QUERY',
   DateRangeRequired: 'ADP_UPSTREAM_REFUSED',
 }
 
-/** Returns an OData error with the code of the adapter, and without the headers that only the adapter or only the legacy interface sends. */
+/** Returns an OData error with the code of the adapter, and without the two headers that only one of the interfaces sends. */
 function plainError({ status, headers, body }: Reply): Reply {
   const kept = Object.entries(headers).filter(([name]) => !['content-type', 'odata-version'].includes(name))
   const plain = body.replaceAll(/"code":"(\w+)"/g, (_text, code: string) => `"code":"${codes[code] ?? code}"`)
@@ -100,7 +100,7 @@ export const exceptions: readonly Exception[] = [
     name: 'recorded code for no mark',
     example: ({ noMarkLearner }) => filter(`Learner eq ${noMarkLearner} and ${noMarkDay}`),
     removeFrom: (pair) => {
-      // The comment also occurs in the histories of other marks of the session, so only the row of the mark is removed.
+      // Removes only the row of the mark, because its comment also occurs in the histories of other marks of the session.
       if (!messageOf(pair.legacy).includes(NO_MARK) || statusOf(pair.adapter) !== 200) return undefined
       const legacy = pair.legacy.map(withoutNoMark)
       return JSON.stringify(legacy) === JSON.stringify(pair.legacy) ? undefined : { ...pair, legacy }
@@ -225,7 +225,7 @@ function withoutNoMark(page: Reply): Reply {
   return { ...page, body: JSON.stringify({ ...others, value: rows }) }
 }
 
-/** Merges all pages into one, in sorted order. Omits the rows if `$top` or `$skip` chose among them. */
+/** Merges all pages into one page with sorted rows. If `$top`, `$skip` or `MAX_PAGES` cut off rows, the page has only their number. */
 function withoutOrder(pages: Pages, read: Read): Pages {
   const [first] = pages
   if (first?.body.startsWith('{') !== true) return pages

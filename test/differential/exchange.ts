@@ -5,7 +5,7 @@ import { Pool } from 'undici'
 import { credentials } from './grammar/samples.ts'
 import { type Read, targetOf } from './grammar/read.ts'
 
-/** The compared parts of a reply. */
+/** The properties of a reply that are compared. */
 export interface Reply {
   readonly status: number
   /** Header fields that matter to a client, by name. */
@@ -14,7 +14,7 @@ export interface Reply {
   readonly body: string
 }
 
-/** All pages of a read, up to the first refusal or the first page without a next link. */
+/** The pages of a read, up to the first refusal, the first page without a next link, or `MAX_PAGES`. */
 export type Pages = readonly Reply[]
 
 export interface Face {
@@ -30,7 +30,7 @@ const compared = [
   'location',
   'retry-after',
 ] as const
-/** The maximum number of pages per read, for the adapter and for the legacy interface. */
+/** The maximum number of pages that a read follows. */
 export const MAX_PAGES = 60
 
 /** Opens a client of the server at `url`. */
@@ -63,7 +63,7 @@ export function openFace(url: string): Face {
   return {
     readAll: async (read) => {
       const pages: Reply[] = []
-      // The answer to HEAD must equal the answer to GET without its body, so the answers to GET are compared.
+      // HEAD must have the status and headers of GET, and no body. If so, the replies to GET are compared.
       if (read.method === 'HEAD') {
         const [head, get] = [await ask('HEAD', targetOf(read), read), await ask('GET', targetOf(read), read)]
         const isSame =

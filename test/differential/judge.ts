@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { type Exception, exceptions, type Pair } from './exceptions.ts'
 import type { Read } from './grammar/read.ts'
 
-/** The result of comparing two answers: equal, equal except for exceptions, or different. */
+/** The result of comparing two replies: equal, equal except for intended differences, or different. */
 export type Verdict =
   | { readonly kind: 'equal' }
   | { readonly kind: 'excepted'; readonly by: readonly Exception[] }

@@ -1,7 +1,7 @@
 import type { Pages } from './exchange.ts'
 import type { Difference } from './run-reads.ts'
 
-/** Formats a difference: the read, and the first page on which the two answers differ. */
+/** Formats a difference: the read, and the first page on which the two replies differ. */
 export function describeDifference({ index, read, legacy, adapter }: Difference): string {
   const at = legacy.findIndex((page, number) => JSON.stringify(page) !== JSON.stringify(adapter[number]))
   const page = at < 0 ? legacy.length : at

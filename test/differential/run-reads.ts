@@ -16,7 +16,7 @@ export interface ReadsOptions {
   readonly shrink?: number
 }
 
-/** A read that the adapter answers differently from the legacy interface, with the difference that remains after the exceptions. */
+/** A read that the adapter answers differently from V2, with the replies after the intended differences are removed. */
 export interface Difference extends Pair {
   /** The index of the generated read, from 0. */
   readonly index: number
@@ -29,17 +29,17 @@ export interface ReadsReport {
   readonly equal: number
   readonly excepted: number
   readonly different: number
-  /** The number of generated reads that needed each exception, by its name. */
+  /** The number of generated reads that needed an exception, by the name of the exception. */
   readonly exceptions: Readonly<Record<string, number>>
-  /** The exceptions whose example no longer shows the exception. */
+  /** The names of the exceptions whose example no longer shows the difference. */
   readonly stale: readonly string[]
-  /** The number of answers of the legacy interface, by kind. */
+  /** The number of replies of V2 by kind: `records`, `no records`, `pages`, or a status such as `400`. */
   readonly answers: Readonly<Record<string, number>>
   readonly differences: readonly Difference[]
 }
 
 /**
- * Sends generated reads to the legacy interface of the sandbox and to the adapter in front of its V3 interface, and compares the answers.
+ * Sends generated reads to the V2 interface of the sandbox, and to the adapter in front of its V3 interface, and compares the replies.
  */
 export async function runReads({ reads, seed, school, shrink = 5 }: ReadsOptions): Promise<ReadsReport> {
   const faces = await startFaces(school)
@@ -83,7 +83,7 @@ async function findStale({ ask, samples }: Faces): Promise<string[]> {
   return stale
 }
 
-/** Shrinks a generated read while the answers still differ. */
+/** Shrinks a generated read while the replies still differ. */
 async function smallest(faces: Faces, generated: Reads, seed: number, index: number): Promise<Read> {
   let found: Read | undefined
   const property = fc.asyncProperty(generated, async (read) => {
@@ -92,7 +92,7 @@ async function smallest(faces: Faces, generated: Reads, seed: number, index: num
     return false
   })
   await fc.check(property, { seed, path: String(index), interruptAfterTimeLimit: 10_000 })
-  if (found === undefined) throw new RangeError('the difference does not come again')
+  if (found === undefined) throw new RangeError('the same read no longer shows a difference')
   return found
 }
 

@@ -5,10 +5,10 @@ import { describeDifference } from './print-report.ts'
 import { runReads } from './run-reads.ts'
 
 /**
- * `npm run test:reads` sends 2,000 V2 reads from the grammar of OData, a third of them broken, to the legacy interface of the sandbox and
- * to the adapter in front of its V3 interface. `-- --reads n` sets the number of reads, `--seed s` repeats a draw, `--scale school` uses
- * 720 learners instead of 30, and `--shrink n` limits the differences that are shrunk. The exit status is 1 if a difference has no
- * exception (exceptions.ts) or an exception is stale.
+ * `npm run test:reads` sends 2,000 V2 reads from the grammar of OData, a third of them broken, to the V2 interface of the sandbox and to
+ * the adapter in front of its V3 interface. `-- --reads n` sets the number of reads, `--seed s` repeats the reads of an earlier run,
+ * `--scale school` uses 720 learners in place of 30, and `--shrink n` limits the number of differences that are shrunk. The exit status
+ * is 1 if a difference has no exception (exceptions.ts) or an exception is stale.
  */
 const { values } = parseArgs({
   options: {

@@ -13,8 +13,8 @@ export interface Faces {
 }
 
 /**
- * Starts a sandbox whose legacy interface is the reference, the adapter in front of its V3 interface, and an equal sandbox whose legacy
- * interface does not limit ranges.
+ * Starts a sandbox whose V2 interface is the reference, the adapter in front of its V3 interface, and an equal sandbox whose V2 interface
+ * allows date ranges of 10,000 days.
  */
 export async function startFaces(options: SandboxOptions = {}): Promise<Faces> {
   const school = await startSchool(options)

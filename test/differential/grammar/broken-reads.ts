@@ -9,7 +9,7 @@ import type { Samples } from './samples.ts'
 
 type Text = fc.Arbitrary<string>
 
-/** Pieces of the grammar, and pieces that the grammar does not contain. */
+/** Text that an edit inserts: tokens of the grammar, and characters that the grammar does not allow. */
 const pieces = fc.constantFrom(
   ...['(', ')', "'", ',', '/', ' ', ' eq ', ' and ', ' not ', 'null', '@x', '$it', '$root', ':', ';', '!', '%', '[', ']'],
   ...['{', '}', '"', '\\', '\u0000', '\u007f', '\n', '\u00a0', '\u2028', '#', '&', '=', '$', '-', '.', '1', 'x', 'é', '🚌', '<', '--'],
@@ -118,7 +118,7 @@ function oddOptions(expressions: Expressions, filter: fc.Arbitrary<RawOption>): 
   ) // prettier-ignore
 }
 
-/** Generates paths to no resource, and paths that servers interpret in different ways. */
+/** Generates paths that name no resource, and paths that servers interpret in different ways. */
 const oddPath = fc.constantFrom(
   ...['/V2/Attendance/AttendanceRecord', '/V2/Attendance/AttendanceRecords/x', '/V2/Attendance/AttendanceRecords()', '/V2/Attendance/AttendanceRecords(', '/V2/Attendance/AttendanceRecords)'],
   ...['/V2/Attendance/AttendanceRecords(x)', '/V2/Attendance/AttendanceRecords(1)(2)', '/V2/Attendance//AttendanceRecords', '/V2/Attendance/./AttendanceRecords', '/V2/Attendance/x/../AttendanceRecords', '/V2/Attendance/AttendanceRecords;x=1'],

@@ -1,16 +1,16 @@
 import fc from 'fast-check'
 
-/** The ways to write decoded text into a request target (RFC 3986 2; HTML forms for `+`). */
+/** Functions that encode text for a request target in different ways (RFC 3986 2; `+` for a space as in HTML forms). */
 const encodings: readonly ((text: string) => string)[] = [
   (text) => encodeURIComponent(text),
-  // The form that a person types, encoded only where the request line or the separation of options would break.
+  // As a person types the text: encodes only characters that would break the request line or end the option.
   (text) =>
     Array.from(text, (char) => (/[!$'()*,./:;=?@\w~-]/.test(char) ? char : encodeURIComponent(char))).join(
       '',
     ),
-  // HTML form encoding.
+  // As an HTML form encodes the text.
   (text) => encodeURIComponent(text).replaceAll('%20', '+'),
-  // Every byte as an escape with lower-case digits.
+  // Escapes every byte, with lower-case hexadecimal digits.
   (text) => [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join(''),
 ]
 

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { type ByFamily, createLiterals, families, type Family, fields } from './literals.ts'
 import type { Samples } from './samples.ts'
 
-/** Expressions as decoded text. Words such as `@guid` and `@bool` are parameter aliases, to which the options may assign values. */
+/** Generators of expressions before encoding. `@guid`, `@bool` and so on are parameter aliases, whose values other options may set. */
 export interface Expressions {
   readonly literals: ByFamily
   /** A condition (ABNF boolCommonExpr). */
@@ -24,7 +24,7 @@ const comma = fc.oneof(
   { weight: 6, arbitrary: fc.constant(',') },
   { weight: 1, arbitrary: fc.constantFrom(', ', ' ,') },
 )
-/** Generates a word of the grammar in upper and lower case (OData 4.01). */
+/** Generates one of the words, sometimes in upper case (OData 4.01). */
 const word = (...words: readonly string[]): Text =>
   fc.oneof(
     { weight: 8, arbitrary: fc.constantFrom(...words) },

@@ -17,7 +17,7 @@ const slash = fc.oneof({ weight: 9, arbitrary: fc.constant('') }, { weight: 1, a
 
 const under = (base: Text, resource: Text): Text =>
   fc.tuple(base, resource, slash).map((parts) => parts.join(''))
-/** Generates `…/V2`, sometimes below a prefix, in any case (service-facts 13). */
+/** Generates spellings of the path `/V2`, sometimes below a prefix (service-facts 13). */
 const rootBelow = (...prefixes: readonly string[]): Text =>
   fc
     .tuple(
@@ -37,7 +37,7 @@ const records = under(
   fc.oneof({ weight: 6, arbitrary: mixedCase('/AttendanceRecords') }, fc.constant('/Attendance%52ecords')),
 )
 
-/** Generates headers that choose the form of an answer. */
+/** Generates headers that affect the reply, such as a page size or a media type. */
 export const headers = fc
   .record(
     {

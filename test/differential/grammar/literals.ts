@@ -2,12 +2,12 @@ import fc from 'fast-check'
 
 import { comments, type Samples } from './samples.ts'
 
-/** The types of the flat record and of OData functions. */
+/** The types of the fields of a flat record, and of the results of OData functions. */
 export const families = ['guid', 'bool', 'string', 'number', 'instant', 'date', 'time', 'duration'] as const
 export type Family = (typeof families)[number]
 export type ByFamily = Readonly<Record<Family, fc.Arbitrary<string>>>
 
-/** The fields of the flat record by type. The last three types are results of functions only. */
+/** The fields of the flat record by type. No field has one of the last three types, which only functions return. */
 export const fields: Readonly<Record<Family, readonly string[]>> = {
   guid: ['Learner', 'AttendableEvent', 'SchoolAttendanceCode', 'RecordedBy', 'ExternalID'],
   bool: ['Present', 'Absent'],

@@ -30,7 +30,7 @@ const list = (item: Text, maxLength: number): Text =>
     .tuple(fc.array(item, { minLength: 1, maxLength }), fc.constantFrom(',', ',', ', '))
     .map(([items, comma]) => items.join(comma))
 
-/** Generates the conditions that make an attendance read narrow enough: a range of days, or ids (service.md 4 and 8). */
+/** Generates conditions without which V2 refuses an attendance read as too wide: a range of days, or ids (service.md 4 and 8). */
 function scopes({ literals }: Expressions, samples: Samples): Text {
   const hours = Math.round((samples.toMs - samples.fromMs) / HOUR_MS)
   const range = fc
@@ -43,7 +43,7 @@ function scopes({ literals }: Expressions, samples: Samples): Text {
       const fromMs = samples.fromMs + Math.floor(begin / 12) * 12 * HOUR_MS
       return `AttendableEventStart ge ${formatTime(fromMs)} and AttendableEventStart ${end} ${formatTime(fromMs + length * HOUR_MS)}`
     })
-  // Ranges that are longer than one read allows. Most ranges begin before the marks, so that windows end among the marks.
+  // Ranges that V3 allows only in several reads. Most begin before the first mark, so that a read can end between two marks.
   const wide = fc
     .tuple(
       fc.integer({ min: -24 * 130, max: 0 }),
@@ -56,7 +56,7 @@ function scopes({ literals }: Expressions, samples: Samples): Text {
     })
   const learner = fc.constantFrom(...samples.learners).map((id) => `Learner eq ${id}`)
   const ids = fc.array(fc.constantFrom(...samples.learners), { minLength: 1, maxLength: 3 })
-  // The sessions of the whole school year.
+  // Adds sessions of other terms, so that the times are spread over the school year.
   const sessions = [...samples.starts, '2025-10-06T08:00:00Z', '2026-01-12T09:00:00Z', '2026-06-08T08:00:00Z']
   const times = fc.array(fc.constantFrom(...sessions), { minLength: 1, maxLength: 3 })
   return fc.oneof(
@@ -141,7 +141,7 @@ export function shapes({ value }: Expressions): fc.Arbitrary<RawOption[]> {
   ) // prettier-ignore
 }
 
-/** The media types with their levels of annotations (OData JSON format 3.1). */
+/** Generates values of `$format`: media types with their levels of annotations (OData JSON format 3.1). */
 export const formats = fc.constantFrom(
   ...['json', 'application/json', 'application/json;odata.metadata=minimal', 'JSON'],
   ...['application/json;odata.metadata=none', 'application/json;odata.metadata=full'],

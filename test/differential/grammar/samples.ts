@@ -1,13 +1,13 @@
 import { createSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/index.ts'
 
-/** The ids and times of a school from which reads are made. */
+/** Ids and times of a school, which the generated reads contain. */
 export interface Samples {
   readonly learners: readonly string[]
   readonly events: readonly string[]
   readonly codes: readonly string[]
   /** The ids of recorded marks. */
   readonly marks: readonly string[]
-  /** The learner whose mark on `noMarkDay` has the code `-` (`NO_MARK`). Generated reads avoid this learner and this day. */
+  /** The learner whose mark on `noMarkDay` has the code `-` and the comment `NO_MARK`. Generated reads avoid the learner and the day. */
   readonly noMarkLearner: string
   /** The starts of sessions, in ISO 8601. */
   readonly starts: readonly string[]
@@ -15,7 +15,7 @@ export interface Samples {
   readonly toMs: number
 }
 
-/** A running sandbox with more marks than the generated school. */
+/** A running sandbox to which marks were posted in addition to the marks that it generates. */
 export interface SampleSchool {
   readonly sandbox: Sandbox
   readonly url: string
@@ -40,13 +40,13 @@ interface Row {
 }
 
 const NO_MARK_LEARNER = 20
-/** The comment of the only mark recorded with the code for "no mark recorded" (docs/reads.md). */
+/** The comment of the only mark that was posted with the code for "no mark" (docs/reads.md). */
 export const NO_MARK = 'nobody marked this'
-/** A condition on the day of the mark with `NO_MARK`. Generated ranges begin later. */
+/** The filter for the day of the mark with the comment `NO_MARK`. Generated ranges begin later. */
 export const noMarkDay =
   'AttendableEventStart ge 2025-09-10T00:00:00Z and AttendableEventStart lt 2025-09-11T00:00:00Z'
 
-/** Starts a sandbox with a stopped clock, and posts marks with comments and minutes, and second marks of a session. */
+/** Starts a sandbox whose clock stands still. Posts marks with comments and minutes, so that some sessions have two marks. */
 export async function startSchool(options: SandboxOptions = {}): Promise<SampleSchool> {
   const sandbox = createSandbox({ now: '2026-06-10T10:00:00Z', onExisting: 'duplicate', ...options })
   const { url } = await sandbox.listen()
@@ -61,7 +61,7 @@ export async function startSchool(options: SandboxOptions = {}): Promise<SampleS
     from: string
     to: string
   }
-  // The code for "no mark" gets its own mark below, since the adapter omits a mark with this code.
+  // Leaves out the code for "no mark", because the adapter omits marks with this code. One such mark is posted below.
   const ids = codes.filter(({ code }) => code !== '-').map(({ id }) => id)
   const post = (record: object): Promise<unknown> =>
     json('/V2/Attendance/AttendanceRecords', { method: 'POST', body: JSON.stringify(record) })
