@@ -7,7 +7,7 @@ import { runCommand } from '../cli/run-command.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Returns the arguments of each command in a block or between backticks. */
+/** Returns the arguments of each `markbridge` command that a document shows on a line of its own or between backticks. */
 async function commandsIn(file: string): Promise<string[]> {
   const text = await readFile(root + file, 'utf8')
   const lines = text.replaceAll(/\\\n\s*/g, '').split('\n')

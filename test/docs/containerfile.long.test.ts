@@ -14,7 +14,7 @@ import { freePort } from '../support/free-port.ts'
 const root = fileURLToPath(new URL('../../', import.meta.url))
 const run = promisify(execFile)
 
-/** The file system of a stage: a folder in which the steps of the stage run, with the Node.js of this test. */
+/** A build stage of the Containerfile: a folder in which the steps of the build stage run, with the Node.js of this test. */
 interface Stage {
   readonly folder: string
   readonly env: NodeJS.ProcessEnv
@@ -23,7 +23,7 @@ interface Stage {
 
 const words = (json: string): string[] => JSON.parse(json) as string[]
 
-/** Runs the steps of the file in folders, and returns the last stage with the commands that it names. */
+/** Runs the steps of the Containerfile in folders in place of a container. Returns the last build stage and the commands of the image. */
 async function build(context: string, folder: string) {
   const text = (await readFile(join(root, 'deploy/Containerfile'), 'utf8')).replaceAll(/\\\n\s*/g, '')
   const steps = [...text.matchAll(/^([A-Z]+) (.*)$/gm)].map(
@@ -36,7 +36,7 @@ async function build(context: string, folder: string) {
     switch (name) {
       case 'FROM': {
         const PATH = [dirname(process.execPath), process.env['PATH'] ?? ''].join(delimiter)
-        // npm needs the settings of this machine in order to reach its registry.
+        // npm needs the settings of this machine to reach its registry.
         const env = { ...process.env, PATH }
         stage = { folder: join(folder, String(stages.size)), env, workdir: '/' }
         stages.set(/ AS (\w+)$/.exec(rest)?.[1] ?? 'last', stage)
@@ -64,7 +64,7 @@ async function build(context: string, folder: string) {
         break
       }
       case 'RUN': {
-        // Folders of the stage replace system folders. This machine has no user `node`.
+        // Replaces /var by a folder of the build stage, and leaves out chown, because this machine has no user `node`.
         const own = rest.replaceAll(' /var/', ` ${stage.folder}/var/`).replace(/ && chown node:node \S+/, '')
         await run('sh', ['-c', own], { cwd: stage.folder + stage.workdir, env: stage.env })
         break
@@ -83,7 +83,7 @@ async function build(context: string, folder: string) {
   return { stage, commands }
 }
 
-/** Copies the files that .dockerignore sends to a builder. */
+/** Copies the files that .dockerignore lets a builder see. */
 async function sendContext(target: string): Promise<void> {
   const rules = (await readFile(join(root, '.dockerignore'), 'utf8')).split('\n')
   expect(rules).toContain('*')
@@ -135,12 +135,12 @@ test('the steps of the Containerfile build a program that starts and passes its 
 const succeeds = (program: string, ...args: readonly string[]): boolean =>
   spawnSync(program, args, { stdio: 'ignore' }).status === 0
 
-/** Returns a program that builds images without a daemon, or `undefined` if it is not installed or cannot get the base image. */
+/** Returns podman or buildah, or `undefined` if neither is installed or the base image cannot be pulled. */
 async function findBuilder(): Promise<string | undefined> {
   const builder = ['podman', 'buildah'].find((name) => succeeds(name, '--version'))
   const file = await readFile(join(root, 'deploy/Containerfile'), 'utf8')
   const base = /^FROM (\S+)$/m.exec(file)?.[1] ?? ''
-  // An image that is on this machine already need not be pulled.
+  // The base image is pulled only if this machine does not have it yet.
   const hasBase = (name: string): boolean =>
     succeeds(name, 'inspect', '--type', 'image', base) || succeeds(name, 'pull', base)
   if (builder !== undefined && hasBase(builder)) return builder
@@ -160,7 +160,7 @@ test.skipIf(builder === undefined)(
     const ask = async (...args: readonly string[]): Promise<string> =>
       (await run(builder ?? '', args, { cwd: root, maxBuffer: 1e8 })).stdout.trim()
     const image = `markbridge-test-${process.pid}`
-    // Without --isolation chroot, a build inside a container needs more rights than such a container has.
+    // If this test runs in a container, a build without --isolation chroot needs rights that the container does not have.
     await ask(
       'build',
       '--isolation',

@@ -17,7 +17,7 @@ const read = (name: string): Promise<string> => readFile(`${root}deploy/${name}`
 
 const defaults = parseConfig({ upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' } } })
 
-/** Returns the longest time that a stop takes in seconds: all batches end, and then clients read their replies. */
+/** Returns the maximum duration of a stop in seconds: the budget of batches in progress, and then the time for clients to read replies. */
 function stopSeconds({ listen, partners }: Config): number {
   return (Math.max(...partners.map(({ v3 }) => v3.budgetMs)) + listen.drainMs) / 1_000
 }
@@ -54,7 +54,7 @@ test('kubernetes.yaml gives an instance enough time to drain, and has a readines
   expect(config.upstreams.v2?.baseUrl).toBeDefined()
   expect(config.partners.map(({ stage }) => stage)).toEqual(['legacy'])
   expect(warningsOf(config, 1, '2026-11-24')).toEqual([])
-  // This folder is the only folder in which an instance may write. The folder outlives the process of the instance.
+  // The root file system is read-only, so `journal.stateDir` must be a mounted volume, which also outlives the process.
   const volume = at(pod, 'volumes', 1)
   const mount = at(container, 'volumeMounts', 1)
   expect(at(container, 'securityContext', 'readOnlyRootFilesystem')).toBe(true)
@@ -87,7 +87,7 @@ test('markbridge.service gives an instance enough time to drain, and has a valid
     ExecReload: '/bin/kill -HUP $MAINPID',
     KillMode: 'mixed',
     StateDirectory: 'markbridge',
-    // systemd repeats a failed start, unless the adapter refused the configuration.
+    // systemd repeats a failed start, unless the adapter refused the configuration (exit status 2).
     Restart: 'always',
     RestartPreventExitStatus: '2',
     StartLimitIntervalSec: '0',

@@ -29,7 +29,7 @@ function spellingsOf(word: string): string[] {
   const upper = word.toUpperCase()
   const paths = [
     `/${word}`, `/${upper}`, `/${upper.slice(0, 1)}${word.slice(1)}`, `/${word}/`, `/${upper}/`, `//${word}`, `///${word}`, `/${word}//`, `//${upper}//`,
-    // These spellings have escapes in several layers, and look-alike characters.
+    // These spellings are percent-encoded, some of them several times, or have look-alike characters.
     `/${first}`, `/${escaped}`, `/${escaped.toUpperCase()}`, `/${escapeAll(upper)}/`, `/${escaped.replaceAll('%', '%25')}`, `/${first.replace('%', '%2525')}`, `/%2f${word}`, `/%2F${upper}`, `/%5c${word}`, `\\${word}`, `/\\${word}`,
     `/%ef%bd%8d${word.slice(1)}`, `/${word}%e2%80%8b`,
     // These spellings have dot segments.
@@ -82,7 +82,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
 
   test('lets no spelling of an operational path reach the adapter or V3', async () => {
     const { upstream, adapter, port } = await startBehind(balancer)
-    // The adapter itself serves these paths.
+    // Requests that bypass the load balancer reach these paths.
     for (const word of operational) expect((await adapter.request('GET', `/${word}`)).status).toBe(200)
     const reached: unknown[] = []
     const ask = async (start: string, lines?: string): Promise<void> => {
@@ -115,7 +115,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     }
     const others = ['/V3/metrics', '/metricsx', '/healthzone/V2/Attendance/$batch', '/readyz-school/V3/LearnerIdentifiers'] // prettier-ignore
     for (const path of others) expect(await rawReply(port, `GET ${path}`)).toContain('reached')
-    // HAProxy requests /readyz for its own health checks.
+    // Leaves out the health checks of HAProxy, which request /readyz.
     const seen = upstream.seen.filter(({ headers }) => headers.host === 'adapter.test')
     expect(seen.map(({ url }) => url)).toEqual(others)
   })
@@ -173,7 +173,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     expect(await get(`/sp-api/V2/Attendance/AttendanceRecords?${filter}&$top=2`)).toMatchObject([
       200,
       {
-        // The file for HAProxy always sets the scheme https.
+        // deploy/haproxy.cfg always sets X-Forwarded-Proto to https.
         '@odata.context': expect.stringMatching(
           /^https?:\/\/markbridge\.example:8443\/sp-api\/V2\/Attendance\/\$metadata#AttendanceRecords$/,
         ) as unknown,
@@ -200,7 +200,7 @@ describe.each([nginx, haproxy])('deploy/$file in front of the adapter', (balance
     expect(parts.map(({ status }) => status)).toEqual(records.map(() => 201))
     expect(upstream.seen).toHaveLength(records.length)
 
-    // The adapter refuses this link, because the adapter did not create the link.
+    // The adapter receives the whole link and refuses it, because the adapter did not create the link.
     const link = `/V2/Attendance/AttendanceRecords?$skiptoken=${'x'.repeat(50_000)}`
     const read = await pool.request({ method: 'GET', path: link, headers: clientHeaders })
     expect([read.statusCode, await read.body.text()]).toEqual([400, expect.stringContaining('ADP_')])

@@ -36,7 +36,7 @@ const servers = { v2: 'V2', v3: 'V3', unit: 'by school' }
 const comparisons = { nothing: '', reply: ', reply', answers: ', answers', readBack: ', read back' }
 const cellOf = ({ serves, compares }: StageRule): string => `${servers[serves]}${comparisons[compares]}`
 
-/** The names of the kinds of request on the page. */
+/** The name that docs/migration.md gives each kind of request. */
 const kindNames: Readonly<Record<(typeof requestKinds)[number], string>> = {
   batch: 'batch',
   record: 'single record',
@@ -75,7 +75,7 @@ test('every example configuration in docs/migration.md is valid', async () => {
   }
 })
 
-/** A command of the page with the output that it shows. */
+/** A command of the page, with the output that the page shows for it. */
 interface Shown {
   readonly env: Readonly<Record<string, string>>
   readonly args: readonly string[]
@@ -98,17 +98,17 @@ const commands = blocks('console')
   })
 
 /**
- * Removes the parts of an output that differ in every run: instances that the command waits for, times, the system user, and the width of
- * columns.
+ * Replaces text that differs between two executions of a command: instances that the command waits for, times, the system user, and the
+ * width of columns.
  */
 function settled(output: string): string {
   return (
     output
       .replaceAll(/^markbridge: waiting for .*\n/gm, '')
-      // This line appears only once the adapter has read the change, because such a batch is possible from then on.
+      // The advice contains this line only after the adapter has read the change of the stage, so its presence depends on timing.
       .replaceAll(/\n {2}- A batch may have been relayed to V2 unrecorded, .*/g, '')
       .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '{time}')
-      // The page shows a partner whose advice is `ready`, but no client writes in this test.
+      // The page shows advice with the verdict `ready`, but without writes of a client this test needs `--despite-advice`.
       .replaceAll(/\(despite the advice: .*\)/g, '(advice: ready)')
       .replaceAll(/Try again in [^,]*,/g, 'Try again in {wait},')
       .replaceAll(/\bos:[^\s:,]+/g, 'os:{user}')
@@ -140,8 +140,8 @@ async function prepare(example: object): Promise<string> {
 const isEarly = (output: string): boolean => output.includes('rollout.resendWindowMs')
 
 /**
- * Returns true if a later run of the same command may print the output on the page, because the resend window is over or the adapter has
- * read the change.
+ * Returns true if the same command may print the output on the page later, once the resend window is over or the adapter has read the
+ * change.
  */
 const mayChange = (shown: Shown, output: string): boolean =>
   isEarly(output) ? !isEarly(shown.output) : output.includes('have not acknowledged')

@@ -43,8 +43,8 @@ async function documentedLabels(): Promise<Map<string, string[]>> {
 
 const toMetric = (name: string): string => name.replace(/_(?:bucket|count|sum)$/, '')
 
-describe('the alert rules and the dashboard', () => {
-  it('use only metrics that a running adapter shows', async () => {
+describe('the monitoring configuration in deploy', () => {
+  it('uses only metrics that a running adapter shows', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journalFile().url } })
     const { text } = await adapter.request('GET', '/metrics')
     const shown = new Set([...text.matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name))
@@ -54,7 +54,7 @@ describe('the alert rules and the dashboard', () => {
     expect(named.filter((name) => !shown.has(name))).toEqual([])
   })
 
-  it('select metrics only by labels that the metrics have', async () => {
+  it('selects metrics only by labels that the metrics have', async () => {
     const labels = await documentedLabels()
     const selections = (await expressions()).flatMap((one) => [
       ...one.matchAll(/(markbridge_\w+)\{([^}]*)\}/g),
@@ -66,7 +66,7 @@ describe('the alert rules and the dashboard', () => {
     }
   })
 
-  it('group metrics only by labels that the metrics have', async () => {
+  it('groups metrics only by labels that the metrics have', async () => {
     const labels = await documentedLabels()
     for (const expression of await expressions()) {
       const names = [...expression.matchAll(/\bmarkbridge_\w+/g)].map(([name]) => toMetric(name))
@@ -78,7 +78,7 @@ describe('the alert rules and the dashboard', () => {
     }
   })
 
-  it('have an expression for every panel and a severity for every alert', async () => {
+  it('has an expression for every panel and a severity for every alert', async () => {
     const { panels } = JSON.parse(await read('dashboard.json')) as Dashboard
     expect(panels.filter(({ type, targets = [] }) => type !== 'row' && targets.length === 0)).toEqual([])
     const { groups } = parse(await read('alerts.yaml')) as Rules
@@ -88,7 +88,7 @@ describe('the alert rules and the dashboard', () => {
     )
   })
 
-  it('pass the checks of promtool, together with the metrics of an adapter', async ({ skip }) => {
+  it('passes the checks of promtool, together with the metrics of an adapter', async ({ skip }) => {
     if (spawnSync('promtool', ['--version']).error !== undefined) {
       console.warn(
         'SKIPPED: promtool checks deploy/alerts.yaml and /metrics (Debian: apt-get install prometheus).',

@@ -53,7 +53,7 @@ test('docs/metrics.md has a row for exactly the metrics that exist', async () =>
   const shown = [...(text + ofWorkers.text).matchAll(/^# TYPE (markbridge_\w+) /gm)].map(([, name]) => name)
   const rows = [...operations.matchAll(/^\| `(markbridge_\w+)` \|/gm)].map(([, name]) => name)
   expect(shown.length).toBeGreaterThan(10)
-  // Both texts contain the metrics of reloads, because the process that starts workers reports reloads if there is one.
+  // Removes duplicates: an adapter and the process that starts workers both report the metrics of reloads.
   expect(rows.sort()).toEqual([...new Set(shown)].sort())
 })
 

@@ -12,12 +12,12 @@ type Command = readonly [program: string, ...args: string[]]
 
 /** A V2 client in `docs/recipes` that uses the HTTP and multipart libraries of its language. */
 export interface Recipe {
-  /** A file in `docs/recipes`. */
+  /** The name of the file in `docs/recipes`. */
   readonly name: string
   readonly language: string
-  /** The packages of Debian that contain the language. */
+  /** The Debian packages that the recipe needs. */
   readonly packages: string
-  /** This command fails if a part of the language is missing. */
+  /** A command that fails if the language or a library is missing. */
   readonly probe: Command
   readonly compile?: (source: string, folder: string) => Command
   readonly start: (source: string, folder: string) => Command
@@ -70,7 +70,7 @@ export const recipes: readonly Recipe[] = [
     packages: 'default-jdk-headless libjakarta-mail-java libjakarta-activation-java',
     probe: ['sh', '-c', `javac -version && ls ${jars.replace(':', ' ')}`],
     compile: (source, folder) => ['javac', '-cp', jars, '-d', folder, source],
-    // The recipe runs for a second, and the optimising compiler would take longer than that.
+    // Turns the optimising compiler off, because the recipe runs for only a second.
     start: (source, folder) => ['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', `${jars}:${folder}`, source.includes('v3-') ? 'V3Register' : 'PostRegister'], // prettier-ignore
   },
   {
@@ -111,7 +111,7 @@ export const recipes: readonly Recipe[] = [
   },
 ]
 
-/** Returns true if the language is not installed, and says so on the terminal. */
+/** Returns true, and prints a warning, if the language or a library of the recipe is not installed. */
 export function isMissing({ name, language, packages, probe: [program, ...args] }: Recipe): boolean {
   if (spawnSync(program, args).status === 0) return false
   console.warn(`SKIPPED: docs/recipes/${name} in ${language} (Debian: apt-get install ${packages}).`)

@@ -79,7 +79,7 @@ test('the first class of the sandbox has as many learners and marks as docs/sand
     start,
   ])
   expect(marks).toContain('11,500')
-  // The number of marks of a completed school year.
+  // Counts the marks of a completed school year.
   const path = '/V2/Attendance/AttendanceRecords/$count?$filter='
   let total = 0
   for (const { ExternalID } of learners) {

@@ -6,7 +6,7 @@ import { createConfigJsonSchema, type JsonSchemaNode } from '../../src/config/sc
 /** The page whose tables are generated from the schema. `npm run docs` writes the page. */
 export const configurationPage = fileURLToPath(new URL('../../docs/configuration.md', import.meta.url))
 
-/** The text before the tables stays unchanged. */
+/** The line that ends the hand-written text. The generated tables follow it. */
 const START = '<!-- Made by `npm run docs`. -->\n'
 
 /** Returns the text of the page with the tables of the current schema. */

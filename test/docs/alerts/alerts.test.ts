@@ -54,7 +54,7 @@ const cases: readonly Case[] = [
   // One failed record in fifty is below the limit.
   { alert: 'MarkbridgeWritesFail', series: [[own('records_total', `${acme},outcome="accepted"`), '0+49x20'], [own('records_total', `${acme},outcome="unknown"`), '0+1x20']], at: '10m', fires: undefined },
   { alert: 'MarkbridgeWritesFail', series: [[own('records_total', `${acme},outcome="accepted"`), '0+90x20'], [own('records_total', `${acme},outcome="unknown"`), '0+10x20']], at: '10m', fires: { partner: 'acme' } },
-  // A refused record counts as answered by V3.
+  // A record that V3 refuses is not a failure of V3.
   { alert: 'MarkbridgeWritesFail', series: [[own('records_total', `${acme},outcome="accepted"`), '0+90x20'], [own('records_total', `${acme},outcome="refused"`), '0+90x20']], at: '10m', fires: undefined },
   { alert: 'MarkbridgeV3Fails', series: [[calls('none'), '0+60x20'], [calls('2xx'), '0+40x20']], at: '10m', fires: { instance: 'one' } },
   { alert: 'MarkbridgeV3Fails', series: [[calls('5xx'), '0+40x20'], [calls('2xx'), '0+60x20']], at: '10m', fires: undefined },
@@ -66,7 +66,7 @@ const cases: readonly Case[] = [
     { alert: 'MarkbridgeRecordsStuck', series: [[states(state), '0x9 30x90']], at: '90m', fires: { partner: 'acme' } },
     { alert: 'MarkbridgeRecordsStuck', series: [[states(state), '0x9 30x30 0x60']], at: '90m', fires: undefined },
   ]),
-  // The totals still contain records that will never be settled.
+  // A constant total must not fire, because it may consist of old records that will never be settled.
   { alert: 'MarkbridgeRecordsStuck', series: [[states('unknown'), '30x90']], at: '90m', fires: undefined },
   { alert: 'MarkbridgeDeadLetters', series: [[own('journal_dead_letters', acme), '0x3 2x9']], at: '5m', fires: { partner: 'acme' } },
   { alert: 'MarkbridgeDeadLetters', series: [[own('journal_dead_letters', acme), '2x3 0x9']], at: '5m', fires: undefined },
@@ -108,7 +108,7 @@ interface Recorded {
 }
 const recorded = JSON.parse(await readFile(new URL('outage.json', import.meta.url), 'utf8')) as Recorded
 
-/** The only alerts that fire at certain times of the recorded outage, which lasts from 2 to 5 minutes. */
+/** All alerts that fire at three times of the recording, in which V3 is out of service from minute 2 to minute 5. */
 const outage: readonly (readonly [at: string, alerts: Readonly<Record<string, object>>])[] = [
   ['1m45s', {}],
   ['5m', { MarkbridgeWritesFail: { partner: 'default' }, MarkbridgeV3Fails: { instance: 'one' } }],
@@ -121,7 +121,7 @@ function ruleOf(alert: string): Rule {
   return rule
 }
 
-/** Returns the expectation of promtool for a rule. Texts are not compared. */
+/** Returns what promtool is to expect of a rule at a time: its alert with these labels, or no alert. */
 function alertTest(alert: string, at: string, fires: object | undefined): object {
   const labels = { ...ruleOf(alert).labels, ...fires }
   return { eval_time: at, alertname: alert, exp_alerts: fires === undefined ? [] : [{ exp_labels: labels }] }
@@ -145,8 +145,8 @@ if (isMissing)
     'SKIPPED: promtool tests the rules of deploy/alerts.yaml (Debian: apt-get install prometheus).',
   )
 
-describe('the alert rules', () => {
-  it('have one test case that fires and one that does not fire for each rule', () => {
+describe('deploy/alerts.yaml', () => {
+  it('has a test case that fires and a test case that does not fire for each rule', () => {
     const kinds = (fires: boolean): Set<string> =>
       new Set(cases.filter((each) => (each.fires !== undefined) === fires).map(({ alert }) => alert))
     const names = new Set(rules.map(({ alert }) => alert))
@@ -154,7 +154,7 @@ describe('the alert rules', () => {
     expect(kinds(false)).toEqual(names)
   })
 
-  it.skipIf(isMissing)('fire exactly in the test cases that expect an alert', async () => {
+  it.skipIf(isMissing)('fires alerts in exactly the test cases that expect an alert', async () => {
     const tests = cases.map(({ alert, series, at, fires }, index) => ({
       name: `${index} ${alert}`,
       interval: '1m',
@@ -164,7 +164,7 @@ describe('the alert rules', () => {
     expect(await testRules(tests)).toMatch(/SUCCESS\s*$/)
   })
 
-  it.skipIf(isMissing)('fire during a recorded outage of three minutes, and not before or after the outage', async () => {
+  it.skipIf(isMissing)('fires alerts during a recorded outage of three minutes, and not before or after the outage', async () => {
     const tests = [
       {
         interval: recorded.interval,
@@ -177,7 +177,7 @@ describe('the alert rules', () => {
     expect(await testRules(tests)).toMatch(/SUCCESS\s*$/)
   }) // prettier-ignore
 
-  it.skipIf(isMissing)('still report, an hour after the outage, the marks that no client resent', async () => {
+  it.skipIf(isMissing)('still reports, an hour after the outage, the marks that no client resent', async () => {
     const series = recorded.series.map(({ series: name, values }) => ({
       series: name,
       values: `${values} ${(/(\d+)(?:x\d+)?$/.exec(values)?.[1] ?? '0')}x400`,
@@ -188,7 +188,7 @@ describe('the alert rules', () => {
   }) // prettier-ignore
 })
 
-describe('the commands in the descriptions of the alert rules', () => {
+describe('the text of the alerts in deploy/alerts.yaml', () => {
   const commands = [
     ...new Set(
       rules.flatMap(({ annotations: { description } }) =>
@@ -197,11 +197,11 @@ describe('the commands in the descriptions of the alert rules', () => {
     ),
   ]
 
-  it('are more than five different commands', () => {
+  it('names more than five different commands', () => {
     expect(commands.length).toBeGreaterThan(5)
   })
 
-  it.each(commands)('include %s, which the program accepts', async (command) => {
+  it.each(commands)('names the command %s, which the program accepts', async (command) => {
     const journal = journalFile()
     const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journal.url } })
     const file = join(await makeFolder(), 'markbridge.yaml')

@@ -8,14 +8,14 @@ import { fileURLToPath } from 'node:url'
 
 /*
  * Records the series that Prometheus would scrape while V3 is out of service for three minutes: `npm run -s build`, then `node
- * test/docs/alerts/record-outage.ts`. The built adapter serves a client in front of the sandbox, whose faults make the outage. The client
- * never sends a batch again. The series are written to outage.json beside this file, and alerts.test.ts tests the rules with these series.
+ * test/docs/alerts/record-outage.ts`. The built adapter serves a client in front of the sandbox, whose faults cause the outage. The client
+ * never resends a batch. The series are written to outage.json beside this file, and alerts.test.ts tests the rules with these series.
  */
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 const STEP_S = 15
 const MINUTE = 60 / STEP_S
-/** The times of the outage, in steps of the recording. */
+/** The start and end of the outage, and the end of the recording, as numbers of scrapes. */
 const [OUTAGE_FROM, OUTAGE_UNTIL, END] = [2 * MINUTE, 5 * MINUTE, 11 * MINUTE]
 const BATCH_EVERY_MS = 5_000
 const RECORDS = 30
@@ -65,7 +65,7 @@ function batchOf(number: number, isOutage: boolean, { learners, events, codes }:
   return [...lines, '--c--', `--b${number}--`, ''].join('\r\n')
 }
 
-/** Returns the metrics that the rules name, with the parts of histograms. */
+/** Returns the names of the metrics in the alert rules, including the series of histograms such as `…_bucket`. */
 async function namedMetrics(): Promise<ReadonlySet<string>> {
   const rules = await readFile(`${root}deploy/alerts.yaml`, 'utf8')
   return new Set(rules.match(/\bmarkbridge_\w+/g))
