@@ -17,19 +17,19 @@ const setMeta = (name: string, value: string): string =>
   `update journal_meta set value = ${value} where name = '${name}'`
 const renameMeta = (name: string): string =>
   `update journal_meta set name = '${name.slice(0, -1)}~' where name = '${name}'`
-/** Returns SQL that replaces one character of `text`. The value is random, so the new character depends on the old character. */
+/** Returns SQL that changes one character of the SQL expression `text`. The new character always differs from the old character. */
 const change = (text: string): string => {
   const old = `substr(${text}, -30, 1)`
   return `replace(${text}, ${old}, case ${old} when 'z' then 'y' else 'z' end)`
 }
 
-/** The two possible replies to a batch that was posted before the damage: the stored outcomes, or an unknown outcome. */
+/** The two possible replies to a resend of the batch that was posted before the damage: the stored outcomes, or an unknown outcome. */
 const kept = created(3)
 const unknown = '504 ADP_OUTCOME_UNKNOWN'
 
 /**
- * SQL that flips bits of an SQLite journal where SQLite's own checks do not detect the change, and what the journal reports. The stored
- * version number is not among them, because a different number may come from a newer program.
+ * Each row has SQL that changes an SQLite journal where SQLite's own checks do not detect the change, the report of `journal adopt`, and
+ * the reply to a resend. No row changes the stored version number, because another number can come from a newer version of the program.
  */
 const flips: readonly (readonly [what: string, sql: string, says: RegExp, reply: unknown])[] = [
   ['the sealed secret', setMeta('secret', change('value')), /secret of the journal was changed/, kept],
@@ -83,7 +83,7 @@ describe('adoption of a journal whose bits were flipped', () => {
       expect(again.status === 200 ? outcomesOf(again) : codeOf(again)).toEqual(reply)
       expect(outcomesOf(await postBatch(after, other))).toEqual(created(2))
       expect((await after.request('GET', '/readyz')).status).toBe(200)
-      // The keys of the second batch also occur in the first batch, so its records were read back and not posted.
+      // Only the first batch was posted. The second batch has learners and events of the first, so its marks were found by read-back.
       expect(postsOf(upstream.seen)).toHaveLength(3)
     },
   )

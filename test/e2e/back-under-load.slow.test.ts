@@ -28,13 +28,13 @@ const WITHIN_MS = 2_000
 /** An adapter in its own process, with clients that post batches to the adapter. */
 interface Instance {
   readonly cli: RunningCli
-  /** Resolves with the time (ms since the epoch) of the next answer that V2 wrote. */
+  /** Resolves with the time (ms since the epoch) at which a client next receives a 200 that V2 wrote. */
   firstOfV2(): Promise<number>
-  /** Resolves once a later answer has this status. */
+  /** Resolves once a client receives a reply with this status. */
   answered(status: number): Promise<void>
 }
 
-/** The failure of V3: it refuses connections, or it accepts requests and never answers. */
+/** How V3 fails: not at all, by refusing connections, or by accepting requests without ever answering them. */
 type Death = 'none' | 'refused' | 'silent'
 
 async function startRig() {
@@ -110,7 +110,7 @@ function startClients(
     const ofV2 = isOfV2(boundaryIn(String(reply.headers['content-type'])) ?? '')
     for (const listener of listeners) listener(reply.statusCode, ofV2)
   }
-  // The connection broke or the client gave up. Later clients may still succeed.
+  // Ignores a failed post (a broken connection, or a client that gave up), because later clients may still succeed.
   const timer = setInterval(() => void post().catch(() => undefined), EVERY_MS)
   onTestFinished(async () => {
     clearInterval(timer)
@@ -151,7 +151,7 @@ describe.skipIf(missingPostgres() !== undefined)('a rollback to V2 under load, w
       const { instances, configFile, journalUrl, killV3 } = await startRig()
       await Promise.all(instances.map((each) => each.answered(200)))
       await killV3(death)
-      // Some clients must wait for the dead V3 when the command runs.
+      // Lets some clients wait for the dead V3 before the command runs.
       if (death !== 'none') await delay(500)
       const firsts = Promise.all(instances.map((each) => each.firstOfV2()))
       const { status, stderr } = await runCli(['rollout', 'back', 'acme', '--config', configFile])

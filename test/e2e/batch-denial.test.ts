@@ -22,7 +22,7 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 const denied = (status: number): Answer =>
   replyWith(status, { statusCode: status, message: 'Denied by the gateway.' })
 
-/** Chooses the answer by the number of the learner (the last digits of its GUID). */
+/** Builds an upstream answer that depends on the number of the learner (the last twelve digits of its GUID). */
 function byLearner(answer: (learner: number) => Answer): Answer {
   return (seen, response) => answer(learnerOf(seen))(seen, response)
 }
@@ -83,7 +83,7 @@ describe('a batch whose credentials V3 denies', () => {
       const upstream = await startUpstream(
         byLearner((learner) => async (seen, response) => {
           if (learner !== 3) return (learner <= 4 ? denied(403) : echoRecord)(seen, response)
-          // Record 3 waits until the three denials have arrived, so that the adapter has stopped sending.
+          // Holds record 3 until V3 has denied the three other records, so that the adapter has stopped posting when `late` answers.
           await upstream.arrived(4)
           await new Promise((resolve) => setImmediate(resolve))
           return late(seen, response)

@@ -41,7 +41,7 @@ describe('the adapter, while it posts the records of a batch', () => {
       )
       expect(running.get(key)).toBe(1)
       order.push(/"Comment":"([^"]*)"/.exec(seen.body)?.[1] ?? '')
-      await upstream.arrived(5) // The first five records wait for each other.
+      await upstream.arrived(5) // Holds the first five records until all five have arrived.
       running.set(key, 0)
       response.end(echoOf(seen))
     })

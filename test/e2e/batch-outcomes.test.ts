@@ -21,7 +21,7 @@ const reset: Answer = (_seen, response) => {
   response.socket?.resetAndDestroy()
 }
 
-/** Writes the bytes unchanged, and then leaves the connection open or closes the connection. */
+/** Builds an answer that writes these bytes unchanged, and then closes the connection if `end` is true. */
 function raw(text: string, end: boolean): Answer {
   return (_seen, response: ServerResponse) => {
     response.socket?.write(text)

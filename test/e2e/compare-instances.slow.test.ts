@@ -8,7 +8,7 @@ import { missingPostgres, startPostgres, type TestPostgres } from '../support/st
 import { type ComparedFaces, startFaces } from './support/compared-faces.ts'
 import { type ComparedPartner, startCompared } from './support/compared-partner.ts'
 
-/** Returns each compared record as its check, its verdict and the fields that differ. */
+/** Describes each record that a check compared: the verdict, and the path and V3's value class of each difference. */
 const foundBy = ({ compared }: ComparedPartner, check: string): string[] =>
   compared
     .filter((exchange) => exchange.check === check)
@@ -44,7 +44,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
 
   const portOf = ({ v2Url, v3Url }: ComparedFaces, face: 'V2' | 'V3'): string =>
     face === 'V2' ? v2Url : v3Url
-  /** Makes reads of a face miss all later writes, or with `lagMs` the writes of the last `lagMs` milliseconds. */
+  /** Hides new marks from the reads of one interface: all later marks, or with `lagMs` the marks of the last `lagMs` milliseconds. */
   const lag = (faces: ComparedFaces, face: 'V2' | 'V3', lagMs?: number) =>
     fetch(`${portOf(faces, face)}/_sandbox/faults`, {
       method: 'PUT',
@@ -61,7 +61,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
     'reports the older of two marks as unknown at stage %s if the newer mark was written through the other instance',
     async (_stage, check, face, settings) => {
       const faces = await startFaces()
-      // The other face shows no mark before all marks are written.
+      // Hides the marks from the interface that comparison reads, until all marks are written.
       await lag(faces, face)
       const [one, other] = await start(faces.v2Url, faces.v3Url, {
         ...settings,
@@ -103,7 +103,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
       for (const path of ['RecordedOn', 'ExternalID', 'SchoolAttendanceCode', 'Comment'])
         expect(found.filter((text) => text.startsWith(`differs ${path} `))).toHaveLength(1)
       expect(found.filter((text) => text.startsWith(face === 'V3' ? 'onlyV2' : 'onlyV3'))).toHaveLength(1)
-      // No older mark equals the current mark, and no older mark hides a difference.
+      // The first instance wrote marks that are now overwritten, so none of its verdicts may be `same` or `equivalent`.
       expect(foundBy(one, check)).toHaveLength(kinds.length)
       expect(foundBy(one, check).filter((text) => !/^(?:differs|only|unknown)/.test(text))).toEqual([])
     },

@@ -18,7 +18,7 @@ const MAX_BATCHES = 20
 const otherIds = (): BatchSpelling => ({ boundary: `batch_${randomUUID()}` })
 const generic = { 'OData-MaxVersion': '4.0' }
 
-/** Starts a partner at `shadow` in front of these faces, and returns what comparison learns about the partner. */
+/** Starts an adapter at `shadow` in front of the sandbox. `learned` returns the settings that `compare learn` then proposes. */
 async function startLearning(faces: ComparedFaces, choices: object = {}) {
   const journal = journalFile()
   const partner = {
@@ -38,7 +38,7 @@ async function startLearning(faces: ComparedFaces, choices: object = {}) {
     const all = { ...sandboxHeaders, ...batch.headers, ...headers }
     await adapter.request('POST', batchPath, { headers: all, body: batch.body })
   }
-  /** Stops the adapter, which then stores its counts, once every exchange is compared. */
+  /** Waits until every exchange is compared, stops the adapter so that it stores its counts, and returns the proposals. */
   const learned = async (settings: object = partner) => {
     const samples = await compared(adapter, batches)
     const differing = sumOf(samples, 'compare_records_total', 'differs')
@@ -57,8 +57,8 @@ async function startLearning(faces: ComparedFaces, choices: object = {}) {
 }
 
 /**
- * Returns the samples of an adapter once it has compared every exchange that it was offered. The adapter offers an exchange after the
- * client has the reply, and an exchange under comparison no longer waits, so an empty queue does not prove that the comparison is finished.
+ * Returns the metric samples of an adapter once comparison has ended for every exchange. An empty queue does not prove this: an exchange
+ * enters the queue only after its client has the reply, and leaves the queue when its comparison begins.
  */
 async function compared(adapter: Adapter, batches: number): Promise<ReadonlyMap<string, number>> {
   return vi.waitFor(
@@ -87,7 +87,7 @@ function toPatch(text: string): object {
   return Object.fromEntries(Object.entries(partner).filter(([name]) => name !== 'id'))
 }
 
-/** What the clients of a school send in a morning: registers, corrections, errors, differing ids, and a generic client. */
+/** Sends what clients of a school send in a morning: registers, corrections, invalid records, and a batch whose ids differ. */
 async function sendMorning(
   faces: ComparedFaces,
   post: Awaited<ReturnType<typeof startLearning>>['post'],

@@ -13,7 +13,7 @@ describe('a read at shadow that V2 answers and V3 rejects', () => {
   const id = '00000000-0000-4000-8000-000000000001'
   const ofOne = `$filter=Learner%20eq%20${id}`
 
-  it('is reported as a difference of the status', async () => {
+  it('is reported as a difference in the status', async () => {
     const queries = [
       '$apply=aggregate($count%20as%20n)',
       `$apply=groupby((Learner),aggregate(MinutesLate%20with%20sum%20as%20n))&${ofOne}`,
@@ -61,7 +61,7 @@ describe('a write at shadow', () => {
       kind: 'batch',
       check: 'reply',
     })
-    // V2 refused the last record. Only a POST would show whether V3 refuses it too.
+    // V2 refused the last record. Only a POST would show whether V3 refuses it too, so its verdict is `unchecked`.
     expect(reply?.records.map(({ verdict, traits, codeClass }) => [verdict, traits, codeClass])).toEqual([
       ['equivalent', [], 'code:present'],
       ['equivalent', ['late'], 'code:present'],
@@ -89,7 +89,7 @@ describe('a write at shadow', () => {
     ])
     expect(found.sort()).toEqual([
       ['reply', 'record', 'equivalent', 'context-address'],
-      // The client did not send the members that V3 shows as null.
+      // A minimal reply has no body, so comparison uses the posted record, which lacks the members that V3 shows as null.
       ['reply', 'record', 'equivalent', 'missing-null'],
     ])
   })
@@ -129,7 +129,7 @@ describe('a write at shadow', () => {
     }
   })
 
-  it('is skipped, and none of its values are logged, if V2 sends an unreadable reply', async () => {
+  it('is not compared, and its reply is not logged, if V2 sends an unreadable reply', async () => {
     const replies: Answer[] = [
       replyWith(200, 'secret-learner', { 'Content-Type': 'text/plain' }),
       replyWith(200, 'secret-learner', { 'Content-Type': 'multipart/mixed; boundary=a', 'Content-Encoding': 'gzip' }),
@@ -150,7 +150,7 @@ describe('a write at shadow', () => {
     expect(adapter.log.join()).not.toContain('secret-learner')
   })
 
-  it('is skipped if V2 rejects the write', async () => {
+  it('is not compared if V2 rejects the write', async () => {
     let isUp = false
     const v2 = await startUpstream((seen, response) =>
       replyWith(isUp ? 200 : 503, 'secret-learner', { 'Content-Type': 'text/plain' })(seen, response),
@@ -197,7 +197,7 @@ describe('a read at shadow', () => {
       return [...new Set(words)].sort()
     }
     expect(verdictsOf('readFilter')).toEqual(['equivalent history-left-out', 'same'])
-    // One of the marks exists on neither side.
+    // `same` comes from the second read by key, whose mark exists on neither side.
     expect(verdictsOf('readKey')).toEqual(['equivalent history-left-out', 'same'])
     expect(verdictsOf('registrations')).toEqual(['equivalent expand-list-of-v3'])
   })

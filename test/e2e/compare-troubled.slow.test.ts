@@ -32,7 +32,7 @@ const troubles: [string, Answer | 'dead'][] = [
   ['answering 429', replyWith(429, '', { 'Retry-After': '60' })],
 ]
 
-/** Returns how many checks were offered and how many have ended in any way. */
+/** Returns how many checks were offered, and how many were compared, dropped or skipped. */
 async function balanceOf(app: App): Promise<{ offered: number; ended: number }> {
   const metrics = (await app.metrics()) as { name: string; values: { value: number }[] }[]
   const sum = (word: string): number =>
@@ -59,7 +59,7 @@ describe('a client whose exchanges are compared', () => {
         replies.push([status, headers, text])
       }
       if (percent === 0) continue
-      // Exchanges that are still waiting then are counted too.
+      // Closing the adapter also counts the exchanges that still wait for comparison.
       await adapter.app.close()
       expect(await balanceOf(adapter.app)).toEqual({ offered: RECORDS, ended: RECORDS })
     }
@@ -69,7 +69,7 @@ describe('a client whose exchanges are compared', () => {
 })
 
 describe('a comparison while V3 serves', () => {
-  it('reads marks back on V2, and compares the answers to reads with those of V2', async () => {
+  it('reads marks back on V2, and compares the answers of the adapter to reads with the answers of V2', async () => {
     const { v3Url, v2Url, mark, samples, faces } = await startFaces()
     const choices = { stage: 'v3', check: { v2: 100 }, compare: { settleMs: 200 } }
     const { adapter, compared, settled } = await startCompared(v2Url, v3Url, choices)

@@ -128,7 +128,7 @@ describe('an adapter with its own client credentials', () => {
     },
   )
 
-  it.each(['none', 'kept'])(
+  it.each(['none', 'sqlite'])(
     'leaves no record open if it gets no new token, so that a resent batch is posted (journal: %s)',
     async (kind) => {
       let tokens = 0

@@ -11,17 +11,17 @@ type Sandbox = Awaited<ReturnType<typeof startSandbox>>
 
 const RECORDS = 8
 const PACE_MS = 250
-/** The reads end long before V3 has processed the batch. */
+/** Settings whose read-backs end long before V3 has processed the batch. */
 const v3 = { writeMode: 'batch', readBackAfterMs: [20, 40, 60], batchRecordMs: 300 }
 
-/** Builds a batch that gives each learner of the class a mark with this comment. */
+/** Builds a batch with one mark for each of the first eight learners. All marks have this comment. */
 async function register(sandbox: Sandbox, comment: string): Promise<BatchText> {
   const samples = await sandbox.samples()
   const records = Array.from({ length: RECORDS }, (_, n) => sampleMark(samples, n, { Comment: comment }))
   return batchOf(records, { batch: `batch_${guid(comment.length)}` })
 }
 
-/** Returns the comments of the marks that were written for each learner, in order. */
+/** Returns, for each learner, the comments of the written marks in order. */
 async function marksOf(sandbox: Sandbox): Promise<readonly string[][]> {
   const effects = (await sandbox.effects()) as { learner: string; comment: string }[]
   return [...Map.groupBy(effects, ({ learner }) => learner).values()].map((own) =>
@@ -96,7 +96,7 @@ describe('the adapter in front of a V3 that keeps processing a $batch after its 
     const statuses = statusesOf(await postBatch(adapter, batch, sandboxHeaders))
     expect([...new Set(statuses)].sort()).toEqual([201, 504])
     const correction = statusesOf(await postBatch(adapter, await register(sandbox, 'corrected'), sandboxHeaders)) // prettier-ignore
-    // The adapter did not post records that it answered with 503. The marks of the other records exist.
+    // Records that the adapter answered with 201 have both marks. Records that it answered with 503 were not posted.
     expect(new Set(correction)).toEqual(new Set([201, 503]))
     const expected = correction.map((status) => (status === 201 ? ['first', 'corrected'] : ['first']))
     await vi.waitFor(async () => {
@@ -116,7 +116,7 @@ describe('the adapter in front of a V3 that keeps processing a $batch after its 
         partners: [{ id: 'acme', match: { any: true }, v3: { ...v3, writeMode: mode, batchRecordMs: 800 } }],
       })
       const config = configOf('batch')
-      // V3 is slow enough that another process serves before V3 has applied half of the batch.
+      // Makes V3 so slow that the second process starts before V3 has applied half of the batch.
       await sandbox.put('faults', { ...pace(), ms: 700 })
       const batch = await register(sandbox, 'first')
       const dying = await startStopping(config, { failpoint: { kind: 'afterSend', nth: 1, store: 'sqlite' } })

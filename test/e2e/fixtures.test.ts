@@ -17,13 +17,13 @@ import { type ScriptedUpstream, startUpstream } from './support/scripted-upstrea
 const fixtures = await loadFixtures()
 const others = await loadFixtures('others')
 
-/** Returns bytes as a text, which compares quickly, or a rejection as its code. */
+/** Converts a body to a string, because strings compare faster than buffers. Returns the code of a rejection. */
 const textOf = (body: Buffer | Refusal): string =>
   Buffer.isBuffer(body) ? body.toString('latin1') : body.code
 
 /**
- * The offsets at which a body is cut. A body of up to `short` bytes is cut at every offset. A longer body has many similar parts, so it is
- * cut at every offset of its first `head` and last `tail` bytes, and at every seventh offset between them.
+ * The limits that decide where a body is cut. A body of up to `short` bytes is cut at every offset. A longer body has many similar parts,
+ * so it is cut at every offset of its first `head` and last `tail` bytes, and at every `STEP`th offset between them.
  */
 type Dense = readonly [short: number, head: number, tail: number]
 const usual: Dense = [1_500, 1_200, 300]
@@ -35,7 +35,7 @@ function* cutsOf(length: number, [short, head, tail] = usual): Generator<number>
   for (let cut = 0; cut < length; cut += 1) if (isDense(cut) || cut % STEP === 0) yield cut
 }
 
-/** Returns false if the decoder takes the front of a body for the whole body, or fails with anything but an error of the adapter. */
+/** Returns true if the decoder rejects the first bytes of a body, `front`, with an `AdapterError`. */
 function isRefused(fixture: Fixture, front: Buffer): boolean {
   try {
     decodeBody(fixture, front)
@@ -46,8 +46,8 @@ function isRefused(fixture: Fixture, front: Buffer): boolean {
 }
 
 /**
- * True if the run rewrites the expected replies of the fixtures instead of checking them. Read the rewritten replies before you commit
- * them.
+ * True if this test run rewrites the expected replies of the fixtures instead of checking them. Read the rewritten replies before you
+ * commit them.
  */
 const isRewriting = process.env['MARKBRIDGE_REWRITE_FIXTURES'] !== undefined
 
@@ -70,7 +70,7 @@ function throughAdapter(fixture: Fixture): void {
     await upstream.close()
   })
 
-  it('gets the expected reply, wherever the bytes of the request are cut', async () => {
+  it('gets the expected reply, wherever its bytes are split into writes', async () => {
     const { bytes } = fixture
     const headEnd = bytes.indexOf('\r\n\r\n') + 4
     const last = bytes.length - 1
@@ -103,7 +103,7 @@ describe.each(fixtures)('fixture $name ($rows): $title', (fixture) => {
     ).toEqual(expected)
     const whole = textOf(await collectBody(fixture, [body]))
     const different: number[] = []
-    // Bytes that are not decompressed are only concatenated.
+    // A body without compression is only concatenated, so fewer cuts suffice.
     const dense = headerOf(fixture.request, 'content-encoding') === undefined ? sparse : usual
     for (const cut of cutsOf(body.length, dense)) {
       const read = await collectBody(fixture, [body.subarray(0, cut), body.subarray(cut)])
@@ -137,7 +137,7 @@ it('every rule of docs/protocol.md has a fixture', async () => {
   const rows = new Set([...fixtures, ...others].flatMap((fixture) => fixture.rows))
   const protocol = await readFile('docs/protocol.md', 'utf8')
   const numbered = [...protocol.matchAll(/^\| ([FA]\d+) \|/gm)].map(([, row = '']) => row)
-  // The runner itself shows F28 with each fixture.
+  // F28 needs no fixture of its own, because a test above checks it with every fixture.
   const wanted = [
     ...numbered.filter((row) => row !== 'F28'),
     ...['id rule', 'section 4', 'section 5', 'section 7'],

@@ -9,7 +9,7 @@ import { journalFile } from './support/journal-file.ts'
 
 const schools = Array.from({ length: 20 }, (_, index) => `school ${index}`)
 
-/** Starts an adapter at `canary` in front of a service with both faces. The test controls the time of day. */
+/** Starts an adapter at `canary` in front of a sandbox with both interfaces. Each call of `writeAll` moves the adapter's clock by 10 s. */
 async function startCanary({ onV3 = 8 } = {}) {
   const sandbox = await startSandbox({ now: new Date().toISOString() })
   const { learners, events, codes } = await sandbox.samples()
@@ -41,7 +41,7 @@ async function startCanary({ onV3 = 8 } = {}) {
     written += 1
     return batchOf([mark], { batch: `batch_${written}`, changeset: `changeset_${written}` })
   }
-  /** Builds the batches that a school resends, because its last batch was not applied or has an unknown outcome. */
+  /** The batch that each school resends, because it was not applied or its outcome is unknown. */
   const failed = new Map<string, BatchText>()
   const write = async (school: string): Promise<string> => {
     const batch = failed.get(school) ?? nextBatch()
@@ -74,7 +74,7 @@ async function historyOf(open: () => Promise<OpenedRolloutStore>): Promise<reado
 
 const linesOf = (adapter: Adapter, message: string): unknown[] =>
   adapter.events().filter(({ msg }) => msg === message)
-/** Gives the guards time to judge the windows that have ended. */
+/** Waits 300 ms, in which the guards judge the windows that have ended. */
 const aLook = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 300))
 
 it.each([

@@ -32,17 +32,14 @@ describe('a client that closes its sending side', () => {
     (['v3', 'legacy'] as const).flatMap((stage) =>
       Object.entries(requests).map(([name, request]) => [name, stage, request] as const),
     ),
-  )(
-    'gets the reply to %s at stage %s if the client had sent the whole request',
-    async (_name, stage, request) => {
-      const upstream = await startUpstream(late)
-      const partners = [{ id: 'acme', match: { any: true }, stage }]
-      const adapter = await startAdapter(upstream.url, { v2: { baseUrl: upstream.url }, partners })
-      const client = await RawClient.open(adapter.port)
-      client.socket.end(request)
-      expect(await client.untilClosed()).toMatch(/^HTTP\/1\.1 20[01] /)
-    },
-  )
+  )('gets the reply to %s at stage %s if it has sent the whole request', async (_name, stage, request) => {
+    const upstream = await startUpstream(late)
+    const partners = [{ id: 'acme', match: { any: true }, stage }]
+    const adapter = await startAdapter(upstream.url, { v2: { baseUrl: upstream.url }, partners })
+    const client = await RawClient.open(adapter.port)
+    client.socket.end(request)
+    expect(await client.untilClosed()).toMatch(/^HTTP\/1\.1 20[01] /)
+  })
 
   it('gets no reply if part of the request is missing', async () => {
     const { upstream, adapter } = await startWithV3(late)

@@ -12,7 +12,7 @@ it('a client gets the result of its batch from the instance that it reaches, eve
   const register = await sandboxRegister(sandbox, MARKS)
   const config = {
     upstreams: { v3: { baseUrl: sandbox.url } },
-    // Without an encryption key the journal stores no credentials, and the token of the client has no claims that name an owner.
+    // Without an encryption key the journal stores no credentials, so recovery cannot finish the batch before the client resends it.
     journal: { url: journalFile().url },
     partners: [{ id: 'acme', match: { any: true }, v3: { readBackAfterMs: [10, 20], budgetMs: 4_000 } }],
   }

@@ -15,7 +15,7 @@ const batch = batchOf(flatRecords(3))
 const startStamping = () =>
   startUpstream(keepMarks((json) => json.replace(/"RecordedOn":"\d{4}/, '"RecordedOn":"2999')))
 
-it('the adapter answers 503 after the journal in use was deleted, and reads new records back before it posts them after the journal was adopted', async () => {
+it('the adapter answers 503 once its journal is deleted, and after adoption it reads records back before it posts them', async () => {
   const upstream = await startStamping()
   const journal = journalFile()
   const file = journal.url.replace('sqlite:', '')
@@ -71,8 +71,8 @@ it('the adapter logs damage that it finds during another failure of the journal,
 })
 
 /**
- * Runs SQL on the file of a journal, as a person with access to the disk could. The function retries, because a transaction of the adapter
- * in this process would otherwise never end.
+ * Runs SQL on the file of a journal, as a person with access to the disk could. Retries while the file is locked, because waiting for the
+ * lock would block this process, and with it the transaction of the adapter that holds the lock.
  */
 function tamper(url: string, sql: string): Promise<void> {
   return vi.waitFor(() => {
@@ -103,7 +103,7 @@ it.each([
     504,
     { error: { code: 'ADP_OUTCOME_UNKNOWN', details: [{ code: 'ADP_JOURNAL_DAMAGED' }] } },
   ])
-  // The damage concerns one batch. The adapter accepts other batches.
+  // The damage concerns one batch only, so the adapter still accepts other batches.
   expect((await adapter.request('GET', '/readyz')).status).toBe(200)
   const other = batchOf(flatRecords(2), { batch: 'batch_other', boundary: 'batch_other' })
   expect((await postBatch(adapter, other)).status).toBe(200)

@@ -116,7 +116,7 @@ describe('recovery of an open record for which the credentials or the partner ar
   it.each([
     ['a request of its partner', [known, other], 'noCredentials', /Set journal\.keys/],
     ['the configuration of its partner', [other], 'noPartner', /not in the configuration/],
-  ])('blocks newer marks of the same key for at most a day while the record waits for %s', async (_what, partners, reason, remedy) => {
+  ])('blocks newer marks of the same learner and event for at most a day while the record waits for %s', async (_what, partners, reason, remedy) => {
     const [upstream, journal] = [await startService(), journalFile()]
     await leave(journal, { payload: payloadOf(three), learners: [1, 2, 3] })
     let ahead = 0

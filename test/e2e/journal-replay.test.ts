@@ -144,7 +144,7 @@ describe('a resend of a batch', () => {
 })
 
 describe('a resend of a batch whose records partly failed', () => {
-  /** Answers learner 2 with the given answers, one after another, and accepts every other learner. */
+  /** Starts a V3 service that accepts every post, except that it first gives `answers` to the posts of learner 2. */
   const serve = (...answers: Answer[]) => {
     let count = 0
     return startUpstream((seen, response) => {

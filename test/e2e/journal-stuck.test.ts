@@ -61,7 +61,7 @@ it('the adapter loads a large batch from the journal only a few times, not once 
       loads += 1
       return whole.load(number)
     },
-    // The records are posted one after another, as with a slow service.
+    // Stores each outcome in a call of its own, as if a slow service answered one record after another.
     settle: async (number, outcomes) => {
       for (const outcome of outcomes) await whole.settle(number, [outcome])
     },

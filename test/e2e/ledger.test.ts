@@ -43,7 +43,7 @@ test('the metrics show for each record whether it is confirmed, refused, unknown
   // V3 accepts five records and rejects one, one is never posted, and the reply of one is lost.
   const usual = batchOf([...flatRecords(5), learner(refusedId), '{', learner(lostId)])
   await postBatch(adapter, usual)
-  // The client of this batch is told 200, so records that V3 has no time for are parked.
+  // The ids of this batch differ, so its client gets 200, and the record that V3 answers with 503 is parked.
   const differing = { batch: 'batch_a', changeset: 'changeset_b', boundary: 'batch_c' }
   await postBatch(adapter, batchOf([flatRecord(6), learner(busyId)], differing))
   const slow = postBatch(adapter, batchOf([learner(heldId)], { changeset: 'changeset_d' }))

@@ -14,7 +14,7 @@ interface Sides {
   readonly adapter: Adapter
 }
 
-/** Starts both services. The pages of V2 link to V2 itself under a base path. */
+/** Starts V2, V3 and an adapter. The pages of V2 contain links to V2 itself, below the path /base. */
 async function startSides(stage = 'legacy', sections: object = {}): Promise<Sides> {
   const v2 = await startUpstream((seen, response) => {
     const base = `http://${seen.headers.host ?? ''}`
@@ -81,7 +81,7 @@ describe('the adapter in front of V2', () => {
       const { v2, adapter } = await startSides(stage)
       expect((await adapter.request('GET', '/~v2/admin/secrets')).status).toBe(404)
       await adapter.request('GET', '/~v2/Learner/V3/LearnerPersonals')
-      // Only the start of the path shows which requests a load balancer keeps to itself.
+      // A load balancer that hides these paths from clients sees only the start of a path, so they must not be reachable behind the marker.
       for (const own of ['/metrics', '/healthz', '/readyz'])
         expect((await adapter.request('GET', `/~v2${own}`)).status).toBe(404)
       expect(v2.seen).toEqual([])
@@ -116,7 +116,7 @@ describe('next links in replies of V3', () => {
       startAdapter(
         v3.url,
         { v2: { baseUrl: v2.url }, partners: [{ ...legacy[0], stage }] },
-        // This adapter has no store of stages, so the stage of the file decides.
+        // An adapter that gets its journal as a function has no store of stages, so the configured stage applies.
         { openJournal: () => openJournal({ url }) },
       )
     const [moved, legacyAgain] = [await at('v3'), await at('legacy')]

@@ -44,7 +44,7 @@ it.each([
     const adapter = await startStopping(config)
     await adapter.post(batch('c', 3), as(foreign))
     await adapter.post(batch('d', 3), as(third))
-    // The write of the third client shows that a recovery run knew the foreign token.
+    // Recovery of the third client's write proves that recovery ran after the adapter had received the foreign token.
     await adapter.logged(/records recovered/)
     await adapter.post(batch('e', 3), as(own))
     await adapter.logged(/records recovered[^]*records recovered/)

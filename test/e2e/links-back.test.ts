@@ -7,7 +7,7 @@ const json = { 'Content-Type': 'application/json' }
 const path = '/live/V2/Attendance/AttendanceRecords'
 const fields = ['location', 'content-location', 'odata-entityid'] as const
 
-/** Answers with links in the three fields that hold an address. `link` receives the address of the service. */
+/** Builds an answer with the same link in the three header fields that contain an address. `link` gets the base address of the service. */
 const linking =
   (status: number, link: (base: string) => string): Answer =>
   (seen, response) => {
@@ -21,7 +21,7 @@ describe.each([
   ['V3', 'POST', '/Attendance/V3/AttendanceRecords'],
   ['V2', 'GET', path],
   ['V2', 'POST', path],
-] as const)('address headers in a reply of %s to %s', (side, method, target) => {
+] as const)('an address header in a reply of %s to %s', (side, method, target) => {
   const start = async (answer: Answer, settings: object = {}): Promise<[Upstream, string, string[]]> => {
     const upstream = await startUpstream(answer)
     const partners = [{ id: 'acme', match: { any: true }, stage: side === 'V2' ? 'legacy' : 'v3' }]
@@ -34,14 +34,14 @@ describe.each([
   it.each([
     ['an absolute address', (base: string) => `${base}/V3/Sets(1)?x#y`],
     ['a path', () => '/base/V3/Sets(1)?x#y'],
-  ])('lead back to the adapter when the header contains %s', async (_what, link) => {
+  ])('leads back to the adapter when it contains %s', async (_what, link) => {
     for (const status of [201, 307]) {
       const [, url, values] = await start(linking(status, link))
       expect(values).toEqual(fields.map(() => `${url}/V3/Sets(1)?x#y`))
     }
   })
 
-  it('stay unchanged when they point to another server, and when links are not rewritten', async () => {
+  it('stays unchanged if it points to another server, or if links are not rewritten', async () => {
     const [, , values] = await start(linking(200, () => 'https://other.test/base/V3/Sets(1)'))
     expect(values).toEqual(fields.map(() => 'https://other.test/base/V3/Sets(1)'))
     const off = { passThrough: { rewriteLinks: false } }
@@ -53,19 +53,19 @@ describe.each([
   })
 })
 
-describe('next links', () => {
+describe('a next link', () => {
   it.each([
     ['@odata.nextLink', 'http://inner.test:5000/base/V3/LearnerIdentifiers?$skip=2', '/V3/LearnerIdentifiers?$skip=2'],
     ['@nextLink', 'https://inner.test/v3/learneridentifiers?$skip=2', '/V3/LearnerIdentifiers?$skip=2'],
     ['odata.nextLink', 'https://inner.test/V3/LearnerPersonals?$skip=2', undefined],
-  ])('of V3 lead back to the adapter only if their path is the requested path: %s with %s', async (name, link, back) => {
+  ])('of V3 leads back to the adapter only if its path is the requested path: %s with %s', async (name, link, back) => {
     const upstream = await startUpstream(replyWith(200, { value: [], [name]: link }, json))
     const adapter = await startAdapter(`${upstream.url}/base`, {})
     const { text } = await adapter.request('GET', '/V3/LearnerIdentifiers?$top=2')
     expect(JSON.parse(text)).toEqual({ value: [], [name]: back === undefined ? link : adapter.url + back })
   })
 
-  it('of V2 in the OData V2 envelope lead back to the adapter with the marker /~v2', async () => {
+  it('of V2 in the OData V2 envelope leads back to the adapter with the marker /~v2', async () => {
     const answer: Answer = (seen, response) =>
       replyWith(200, { d: { results: [], __next: `http://${seen.headers.host ?? ''}/base${path}?$skiptoken=2` } }, json)(seen, response)
     const v2 = await startUpstream(answer)
@@ -84,10 +84,10 @@ describe("the adapter's own address in links", () => {
   const answer: Answer = (seen, response) => replyWith(200, next(seen), json)(seen, response)
 
   it.each<[what: string, listen: object, headers: Record<string, string>, root: string | undefined]>([
-    ['is that of listen.publicUrl', { publicUrl: 'https://marks.example/prefix/' }, {}, 'https://marks.example/prefix'],
-    ['has no path of its own by default', {}, { 'X-Forwarded-Prefix': '/mine' }, undefined],
+    ['is listen.publicUrl if it is set', { publicUrl: 'https://marks.example/prefix/' }, {}, 'https://marks.example/prefix'],
+    ['ignores X-Forwarded-Prefix by default', {}, { 'X-Forwarded-Prefix': '/mine' }, undefined],
     ['has the prefix that a trusted proxy names', { trustedProxies: ['127.0.0.1'] }, { 'X-Forwarded-Prefix': '/mine', 'X-Forwarded-Proto': 'https' }, 'https://HOST/mine'],
-    ['is that of listen.publicUrl also behind a proxy', { publicUrl: new URL('http://marks.example').href, trustedProxies: ['127.0.0.1'] }, { 'X-Forwarded-Prefix': '/mine' }, 'http://marks.example'],
+    ['is listen.publicUrl even behind a trusted proxy', { publicUrl: new URL('http://marks.example').href, trustedProxies: ['127.0.0.1'] }, { 'X-Forwarded-Prefix': '/mine' }, 'http://marks.example'],
   ])('%s', async (_what, listen, headers, root) => {
     const upstream = await startUpstream(answer)
     const adapter = await startAdapter(upstream.url, { listen: { port: 0, ...listen } })

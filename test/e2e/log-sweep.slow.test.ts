@@ -10,7 +10,7 @@ import { type Answer, echoRecord, replyWith, startUpstream } from '../support/sc
 import { type Adapter, onePartner, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 import { journalFile } from './support/journal-file.ts'
 
-/** Markers of everything that must never be logged: each value of a learner, a mark or a client, in every form in which it travels. */
+/** Markers that must never be logged. Each value of a learner, a mark or a client in the requests and answers below contains a marker. */
 const learner = 'feedfeed-0000-4000-8000-00000000feed'
 const event = 'beefbeef-0000-4000-8000-00000000beef'
 const code = 'cafecafe-0000-4000-8000-00000000cafe'
@@ -35,7 +35,7 @@ const batch = batchOf([record, { ...record, MinutesLate: 'HUSH' }, '{"HUSH'], {
 })
 const echoError = `Learner ${learner} was not found. HUSH`
 
-/** Every kind of upstream answer. Each answer has its own markers. */
+/** Every kind of answer from V3. Every answer with content contains markers. */
 const answers: [name: string, answer: Answer][] = [
   ['201', echoRecord],
   ['201 for another record', replyWith(201, { ExternalID: event, Attendee: { ExternalID: code } })],
@@ -58,7 +58,7 @@ function sweep(adapter: Adapter): void {
 
 describe('the log', () => {
   it.each(answers)(
-    'holds no value of a batch, a record or a passed-through request if V3 answers with %s',
+    'contains no value of a batch, a record or a passed-through request if V3 answers with %s',
     async (_name, answer) => {
       const { adapter } = await startWithV3(answer, {
         v3: { timeouts: { connectMs: 500, headersMs: 100, bodyMs: 100 } },
@@ -71,13 +71,13 @@ describe('the log', () => {
       })
       for (const method of ['GET', 'PATCH'] as const) {
         const path = `/V3/LearnerPersonals(${learner})?$filter=x%20eq%20'HUSH'`
-        await adapter.request(method, path, { headers: hushed, body: '"HUSH"' }).catch(() => undefined) // a torn reply
+        await adapter.request(method, path, { headers: hushed, body: '"HUSH"' }).catch(() => undefined) // the reply may break off
       }
       sweep(adapter)
     },
   )
 
-  it('holds no value of a rejected request', async () => {
+  it('contains no value of a rejected request', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { limits: { maxBodyBytes: 5_000 } })
     const { body } = batch
     const refused: [path: string, headers: object, body: string][] = [
@@ -102,7 +102,7 @@ describe('the log', () => {
     sweep(adapter)
   })
 
-  it('holds no value of a request when V3 is unreachable', async () => {
+  it('contains no value of a request when V3 is unreachable', async () => {
     const adapter = await startAdapter('http://127.0.0.1:1')
     await postBatch(adapter, batch, hushed)
     await adapter.request('PATCH', `/V3/LearnerPersonals(${learner})`, { headers: hushed, body: 'HUSH' })
@@ -112,7 +112,7 @@ describe('the log', () => {
 
 describe('an encrypted journal', () => {
   it.each(answers)(
-    'holds no value of a request in its files or file names if V3 answers with %s',
+    'contains no value of a request in its files or file names if V3 answers with %s',
     async (_name, answer) => {
       const upstream = await startUpstream(answer)
       const journal = journalFile({ encrypted: true })

@@ -8,7 +8,7 @@ import { batchPath } from '../support/batch-request.ts'
 import { atEndOfFile } from '../support/end-of-file.ts'
 import { startAdapter } from '../support/start-adapter.ts'
 
-/** The tests post this register the whole way through real programs: a V2 client, the adapter, and the sandbox over sockets. */
+/** The class register that the tests post, over sockets, to an adapter in front of the sandbox. */
 const body = await readFile(new URL('../../fixtures/class-register/body.txt', import.meta.url))
 const text = body.toString('utf8')
 const BATCH = /^--(\S+)/.exec(text)?.[1] ?? ''
@@ -31,7 +31,7 @@ async function post(content: Buffer | string, boundary: string) {
 }
 const effects = async () => (await (await started).sandbox.effects()) as { learner: string }[]
 
-/** Returns what a client reads of a part, without the values that change in every run. */
+/** Returns the Content-ID and status of a part, and its learner or error codes, without the values that change in every run. */
 function shape(part: ReplyPart): string {
   const json = JSON.parse(part.body) as { Learner: string } | { ErrorCode: string }[]
   const content = Array.isArray(json) ? json.map(({ ErrorCode }) => ErrorCode).join('+') : json.Learner
@@ -80,7 +80,7 @@ test.each(forms)(
 )
 
 describe('a batch that breaks off', () => {
-  // Cuts at every offset near a delimiter and at intervals elsewhere. The tests of the codec cut at every byte.
+  // The offsets at which the body breaks off: several around each delimiter, and one every 163 bytes.
   const end = text.lastIndexOf('--') + 2
   const near = [...text.matchAll(/\r\n--/g)].flatMap(({ index }) => [
     index,
@@ -94,7 +94,7 @@ describe('a batch that breaks off', () => {
   ]
 
   test.each([BATCH, CHANGESET, STRANGER])(
-    'gets 400 and writes no mark if the body breaks off anywhere, with %s in the header',
+    'gets 400 and writes no mark if the body breaks off anywhere, with the boundary %s in the header',
     async (boundary) => {
       const cuts = offsets.filter((offset) => offset < end)
       const statuses = await Promise.all(

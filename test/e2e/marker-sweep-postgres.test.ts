@@ -31,11 +31,11 @@ async function post(
 }
 
 test.skipIf(postgres === undefined)(
-  'no value of a learner or a mark and no credential is in an encrypted PostgreSQL journal, nor in the output of comparison and certificates',
+  'an encrypted PostgreSQL journal, the output of comparison and certificates contain no value of a learner or a mark, and no credential',
   async () => {
     const folder = ownFolder()
     const { url, v2Url, samples, put, mark } = await startService()
-    // The clock of the adapter decides when it learns what V2 does with differing ids.
+    // Removes the fixed clock of the sandbox, so that its times agree with the adapter's.
     await fetch(`${url}/_sandbox/clock`, { method: 'DELETE' })
     const journalUrl = (await postgres?.createDatabase()) ?? ''
     const match = { header: { name: 'x-partner', value: 'beta' } }
@@ -48,7 +48,7 @@ test.skipIf(postgres === undefined)(
       ...{ v2: { baseUrl: v2Url }, partners },
       journal: { url: journalUrl, stateDir: folder, keys: [{ id: 'k1', key: new Secret(journalKey) }] },
     })
-    // The adapter reads marks that V3 accepted back on V2, which shows some of them differently.
+    // Makes V2 cut the comments of two marks that V3 accepts, so that comparison finds differences.
     await put('differences', {
       face: 'V2',
       rows: [3, 4].map((index) => ({
@@ -57,7 +57,7 @@ test.skipIf(postgres === undefined)(
         kind: 'commentCut',
       })),
     })
-    // An error may quote the request.
+    // Puts a marker into an error text of V2, because an error may quote the request.
     await put('legacy-form', { errorMessages: { ATT_VAL_2: 'HUSHCOMMENT does not exist.' } })
     const unknown = { ...mark(0), AttendableEvent: randomUUID() }
     expect(await post(adapter, [mark(0), mark(1), unknown, '{"HUSHCOMMENT'], 'acme')).toContain('HUSHCOMMENT')
@@ -93,7 +93,7 @@ test.skipIf(postgres === undefined)(
     for (const partner of ['acme', 'beta']) {
       const certificate = join(folder, `${partner}.jws`)
       await command('rollout', 'certify', partner, '--signing-key', `file:${signing}`, '--out', certificate)
-      // Prints the content, which is encoded in the file.
+      // Prints the content of the certificate in plain text, because the file encodes it.
       await command('rollout', 'verify', certificate, '--json')
       await command('rollout', 'advise', partner, '--json')
       for (const format of ['html', 'json', 'csv', 'junit'])

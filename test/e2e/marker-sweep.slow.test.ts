@@ -43,7 +43,7 @@ test('the output of comparison contains no value of a learner or a mark, and no 
   const learners = samples.learners.slice(0, 6)
   const records = learners.map((_, index) => mark(index))
 
-  // Live: V2 serves, and the adapter also compares with V3, which shows some marks late and some differently.
+  // Live comparison: V2 serves, and V3 shows the marks with cut comments and, in one read, late.
   await put('differences', {
     face: 'V3',
     rows: records.map(({ Learner, AttendableEvent }) => ({
@@ -81,11 +81,11 @@ test('the output of comparison contains no value of a learner or a mark, and no 
       (sum, [sample, value]) => sum + (sample.startsWith(`markbridge_compare_${name}_total`) ? value : 0),
       0,
     )
-  // The comparison covers the reply to the write and the answer to the read.
+  // Waits for two comparisons: of the reply to the write, and of the answer to the read.
   await vi.waitFor(async () => expect(await countOf('compared')).toBeGreaterThanOrEqual(2), 60_000)
   const metrics = await adapter.request('GET', '/metrics')
 
-  // Offline: the whole command runs to its end, without V3 and with a token that no client used.
+  // Offline comparison: a complete run, a run without V3, and a run with a token that the services reject.
   const kinds = ['code', 'recordedOn', 'missing', 'id', 'commentCut']
   const differing = shown.filter((_, at) => at % 7 === 0).slice(0, 30)
   const rows = differing.map(({ Learner, AttendableEvent }, at) => ({

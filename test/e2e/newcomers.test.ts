@@ -88,7 +88,7 @@ describe('a request whose credentials V3 or V2 denies', () => {
     const posted = (): number => upstream.seen.filter(({ body }) => body.includes('first')).length
     expect((await post(adapter, first)).text).toBe(reply.text)
     expect(posted()).toBe(1)
-    // The first client may still alternate between its two batches with the same ids.
+    // The accepted client can post other bytes with the same ids, and then the first bytes again, which count as a new batch.
     expect(outcomesOf(await post(adapter, other))).toEqual(created(1))
     expect(outcomesOf(await post(adapter, first))).toEqual(created(1))
     expect(posted()).toBe(2)
@@ -101,7 +101,7 @@ describe('a request whose credentials V3 or V2 denies', () => {
     expect(outcomesOf(await post(adapter, batch))).toEqual(created(3))
   })
 
-  it('does not keep an accepted client that joined the same batch from its own answer', async () => {
+  it('does not change the reply to an accepted client that sends the same batch meanwhile', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void denied(seen, response), 500)),
     )
@@ -116,12 +116,12 @@ describe('a request whose credentials V3 or V2 denies', () => {
   })
 })
 
-describe('records of a client whose credentials V3 has not accepted', () => {
+describe('a batch of a client whose credentials V3 has not accepted', () => {
   const partner = onePartner({ v3: { budgetMs: 20_000 } })
   const mark = (Comment: string) => batchOf([flatRecord(1, { Comment })])
   const repeated = Array.from({ length: 50 }, (_, index) => flatRecord(1, { Comment: `forged ${index}` }))
 
-  it('delay a newer record of the same learner and event by fewer than twelve calls while V3 throttles the older records', async () => {
+  it('delays a newer record of the same learner and event by fewer than twelve calls while V3 throttles the batch', async () => {
     const throttled: Answer = (seen, response) => {
       response.setHeader('Retry-After', '1')
       return replyWith(429, '')(seen, response)
@@ -134,13 +134,13 @@ describe('records of a client whose credentials V3 has not accepted', () => {
     expect(outcomesOf(await post(adapter, mark('newer')))).toEqual(created(1))
     const before = upstream.seen.findIndex(({ body }) => body.includes('newer'))
     expect(before).toBeLessThan(12)
-    // The older record was not applied. Its answer is 409 if the newer record was confirmed before the older record was settled.
+    // No older record was applied. Its status is 409 if the newer record was confirmed before the outcome of the older record was stored.
     for (const reply of await Promise.all(older))
       for (const status of new Set(statusesOf(reply))) expect([409, 503]).toContain(status)
     expect(upstream.seen.length).toBe(before + 1)
   })
 
-  it('delay a newer record of the same learner and event until V3 has answered the older records, if those were posted', async () => {
+  it('delays a newer record of the same learner and event until V3 has answered the older record, if the older record was posted', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void echoRecord(seen, response), 5_000)),
     )

@@ -8,7 +8,7 @@ import { codeOf } from '../support/start-adapter.ts'
 import { reopenTogether, startOnJournal } from './support/start-on-journal.ts'
 
 const batch = batchOf(flatRecords(2))
-/** Leaves the first record to the background, like a run for which no client waits. */
+/** Wraps `settle` so that it parks the first record for a retry in the background, as if no client waited for the batch. */
 const parkFirst =
   (journal: Journal): Journal['settle'] =>
   (number, outcomes, lease) =>
@@ -66,7 +66,7 @@ test('a resent batch gets 504 when its budget ends while the first copy is still
   const { adapter } = await startOnJournal(
     echoRecord,
     (journal) => ({
-      // The other sender takes longer than any budget.
+      // Reports every record as open, as if the first copy took longer than any budget.
       load: async (number) => {
         const stored = await journal.load(number)
         return stored && { ...stored, records: stored.records.map((one) => ({ ...one, state: 'open' })) }

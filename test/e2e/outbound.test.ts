@@ -23,14 +23,14 @@ const LEARNERS = '/V3/LearnerPersonals'
 const allow = [{ path: '/V3/**', methods: ['GET', 'PATCH'] }]
 const brief = onePartner({ v3: { budgetMs: 300 } })
 
-/** Answers a read with an empty page, a request of V2 with no content, and any other request with its record. */
+/** Answers a read with an empty page, a write to V2 with 204, and a write to V3 with its record. */
 const answer: Answer = (seen, response) => {
   if (seen.method === 'GET') response.end('{"value":[]}')
   else if (seen.url.includes('V2')) response.writeHead(204).end()
   else void echoRecord(seen, response)
 }
 
-/** Sends a batch, a read, a request without a body and a streamed upload. Returns their statuses. */
+/** Sends a batch of two records, a V2 read, a passed-through read and a streamed upload. Returns the status of each record and request. */
 async function callAll(adapter: Adapter): Promise<unknown[]> {
   const batch = await postBatch(adapter, batchOf(flatRecords(2)))
   const read = '/V2/Attendance/AttendanceRecords?$filter=Present%20eq%20true'
@@ -104,17 +104,20 @@ describe('upstreams.v3.proxy', () => {
     },
   )
 
-  it.each(['is away', 'never answers'])('reports requests as not sent if the proxy %s', async (state) => {
-    const upstream = await startUpstream(answer)
-    const silent = state === 'is away' ? undefined : await startProxy({ isSilent: true })
-    const port = silent?.port ?? (await freePort())
-    const v3 = { proxy: `http://127.0.0.1:${port}`, timeouts: { connectMs: 100 } }
-    const adapter = await startAdapter(upstream.url, { v3, passThrough: { allow }, ...brief })
-    expect(await callAll(adapter)).toEqual([503, 503, 503, 503, 503])
-    expect(upstream.seen).toEqual([])
-    const failed = adapter.events().find(({ msg }) => msg === 'outbound proxy failed')
-    expect(failed).toMatchObject({ code: silent ? 'UND_ERR_CONNECT_TIMEOUT' : 'ECONNREFUSED' })
-  })
+  it.each(['is not running', 'never answers'])(
+    'reports requests as not sent if the proxy %s',
+    async (state) => {
+      const upstream = await startUpstream(answer)
+      const silent = state === 'is not running' ? undefined : await startProxy({ isSilent: true })
+      const port = silent?.port ?? (await freePort())
+      const v3 = { proxy: `http://127.0.0.1:${port}`, timeouts: { connectMs: 100 } }
+      const adapter = await startAdapter(upstream.url, { v3, passThrough: { allow }, ...brief })
+      expect(await callAll(adapter)).toEqual([503, 503, 503, 503, 503])
+      expect(upstream.seen).toEqual([])
+      const failed = adapter.events().find(({ msg }) => msg === 'outbound proxy failed')
+      expect(failed).toMatchObject({ code: silent ? 'UND_ERR_CONNECT_TIMEOUT' : 'ECONNREFUSED' })
+    },
+  )
 })
 
 it('upstreams.v2.proxy carries the requests that V2 serves', async () => {
@@ -131,7 +134,7 @@ it('upstreams.v2.proxy carries the requests that V2 serves', async () => {
   expect(new Set(proxy.asked)).toEqual(new Set(['CONNECT v2.test:80']))
 })
 
-/** Starts tinyproxy with a user and a password. */
+/** Starts tinyproxy with the user `jane` and the password `hush`. Returns its host and port. */
 async function startTinyproxy(program: string): Promise<string> {
   const [port, folder] = [await freePort(), await makeFolder()]
   const file = join(folder, 'tinyproxy.conf')

@@ -116,7 +116,7 @@ describe('the adapter, when a batch with a stored reply is resent', () => {
     await postBatch(adapter, batch, as('bearer one'))
     const other = await postBatch(adapter, batch, as('bearer two'))
     expect(codeOf(other)).toBe('403 undefined')
-    // The adapter repeated the read as after a lost write, because the first reads may have been stale.
+    // The adapter reads again after each delay of a read-back, because the first reads may be stale.
     expect(reads(upstream.seen).length).toBe(3)
   })
 
@@ -165,7 +165,7 @@ describe('the adapter, when a batch with a stored reply is resent', () => {
     expect(reads(upstream.seen)).toEqual([])
   })
 
-  it('also checks the token while the first copy of the batch is in progress', async () => {
+  it('checks the token even while the first copy of the batch is in progress', async () => {
     const { answer, release } = holdAnswers()
     const upstream = await serve((token) => token === 'bearer right', answer)
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })
@@ -223,7 +223,7 @@ describe('an open record of a client', () => {
     const reply = await postBatch(adapter, newer, as('bearer of another client'))
     expect(outcomesOf(reply)).toEqual(created(1))
     expect(performance.now() - startedMs).toBeLessThan(20_000)
-    // V3 gets a single call, for the newer mark.
+    // V3 receives one call only: the post of the newer mark.
     expect(postsOf(upstream.seen).map(({ body }) => /"MinutesLate":(\w+)/.exec(body)?.[1])).toEqual(['7'])
     expect(reads(upstream.seen)).toEqual([])
     expect(statesIn(journal)).toEqual([
@@ -280,7 +280,7 @@ describe('an open record of a client', () => {
       const adapter = await startAdapter(upstream.url, { journal, ...quick })
       const send = (name: string, token: string): Promise<unknown> =>
         postBatch(adapter, batchOf([flatRecord(3)], { batch: name, boundary: name }), as(token))
-      // The recovery run that begins after the foreign token was accepted also finishes the record of the third client.
+      // Recovery of the third client's record proves that recovery ran after V3 had accepted the foreign token.
       await send('a', foreign)
       await send('b', third)
       await finished(adapter)
@@ -335,7 +335,7 @@ describe('an open record of a client', () => {
     await leave(journal, { ...left, owner, payload })
     const adapter = await startAdapter(upstream.url, { journal, ...quick })
     const other = (name: string) => batchOf([flatRecord(2)], { batch: name, boundary: name })
-    // A token of another client with the same key has the same owner, but finishes nothing.
+    // Clients with opaque tokens and the same subscription key have the same owner, but the token of another client finishes nothing.
     await postBatch(adapter, other('a'), as('bearer of another client'))
     await postBatch(adapter, other('b'), as('bearer the same'))
     await finished(adapter)

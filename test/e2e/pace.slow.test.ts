@@ -54,7 +54,7 @@ describe('the adapter, with a limit of five calls a second to V3', () => {
 
   it('sends writes before reads, and treats a passed-through request as a read or a write by its method', async () => {
     const upstream = await startUpstream(empty)
-    // At this rate, the second call is not sent before all requests are waiting.
+    // The rate is so low that all requests wait in the queue before the second call is sent.
     const adapter = await startAdapter(upstream.url, paced(0.05, { budgetMs: 300_000 }))
     const first = gets(adapter, 1)
     await upstream.arrived(1)
@@ -72,7 +72,7 @@ describe('the adapter, with a limit of five calls a second to V3', () => {
     }
     await expect.poll(waiting).toEqual([3, 5])
     await adapter.app.reload(() => Promise.resolve(adapterConfig(upstream.url, paced(5))))
-    // A changed rate takes effect for a key with its next request.
+    // The extra read makes the new rate take effect: the rate of a subscription key changes with the next request.
     const replies = await Promise.all([...first, ...others, ...gets(adapter, 1)])
     const methods = upstream.seen.map(({ method }) => (method === 'GET' ? 'read' : 'write'))
     expect(methods).toEqual(['read', ...Array<string>(5).fill('write'), ...Array<string>(4).fill('read')])
@@ -124,7 +124,7 @@ describe('a call that would wait in the queue for too long', () => {
           ),
         )
         .toBe(true)
-      // A client that closes without a reset may still read its reply.
+      // Resets the connection, because a client that only closes its sending side may still read its reply.
       client.socket.resetAndDestroy()
     }
     await expect
@@ -149,7 +149,7 @@ describe('a 429 of V3 to a passed-through request', () => {
     expect([refused?.status, refused?.text, refused?.headers['retry-after']]).toEqual([429, 'slow', '1'])
     const sinceMs = Date.now()
     const [next] = await Promise.all(gets(adapter, 1))
-    // The expected delay is the rest of the second that began with the answer of V3.
+    // The pause of one second begins with V3's answer, before `sinceMs`, so the time before the second request counts too.
     expect([next?.status, next !== undefined && queueOf(next) + sinceMs - askedMs > 900]).toEqual([200, true])
   })
 })

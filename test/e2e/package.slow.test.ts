@@ -18,7 +18,7 @@ let packed: readonly string[]
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'markbridge-package-'))
-  // The test run has built dist. The scripts of the package would rebuild it while other tests use it.
+  // Ignores the scripts of the package, because they would rebuild dist, which the test run has built and other tests use.
   await run('npm', ['run', '-s', 'shrinkwrap'], { cwd: root })
   const pack = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder]
   const [tarball] = JSON.parse((await run('npm', pack, { cwd: root })).stdout) as {
@@ -70,7 +70,7 @@ test('the package contains an npm-shrinkwrap.json with the tested versions, and 
 test('the installation takes less than 50 MB on a disk with blocks of 4 KiB', async () => {
   const modules = join(folder, 'node_modules')
   const paths = await readdir(modules, { recursive: true })
-  // Files in memory have no blocks, so the test counts blocks itself.
+  // Computes the blocks from the file sizes, because a file system in memory reports no blocks.
   const sizes = await Promise.all(
     paths.map(async (path) => Math.max(1, Math.ceil((await stat(join(modules, path))).size / 4_096)) * 4_096),
   )
@@ -107,7 +107,7 @@ test('npx markbridge demo runs in an empty folder, and the printed curl command 
 })
 
 // `npm run check:package` checks the types for bundlers.
-test('the types of the package resolve as those of a Node.js module', async () => {
+test('the types of the package resolve with the TypeScript option module: nodenext', async () => {
   await symlink(join(root, 'node_modules/@types'), join(folder, 'types')).catch(() => undefined)
   await writeFile(
     join(folder, 'embed.ts'),

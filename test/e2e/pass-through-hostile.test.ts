@@ -11,12 +11,12 @@ import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 const startBytes = async (serve: (socket: Socket, piece: string) => void): Promise<string> =>
   (await startSockets((socket, _seen, piece) => serve(socket, piece))).url
 
-/** Starts an adapter whose V3 service answers every request with these bytes. `end` says how the connection ends after them. */
+/** Starts an adapter whose V3 service answers every request with these bytes, and then keeps, closes or resets the connection. */
 async function adapterBefore(reply: string, end: 'keep' | 'close' | 'reset' = 'keep'): Promise<Adapter> {
   const url = await startBytes((socket) => {
     socket.write(Buffer.from(reply, 'latin1'), () => {
       if (end === 'close') socket.end()
-      // The reset waits until the adapter has read the reply, because a reset may overtake it.
+      // Waits until the adapter has read the reply, because a reset can discard bytes that are not read yet.
       if (end === 'reset') setTimeout(() => socket.resetAndDestroy(), 30)
     })
   })
@@ -26,9 +26,9 @@ async function adapterBefore(reply: string, end: 'keep' | 'close' | 'reset' = 'k
 const get = requestText('GET /V3/x', 'Connection: close\r\n')
 const patch = requestText('PATCH /V3/LearnerPersonals(1)', 'Connection: close\r\nContent-Length: 2\r\n', '{}')
 
-describe('a passed-through reply that breaks off', () => {
+describe('a passed-through reply that breaks off or has no length', () => {
   const plain = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n'
-  // The adapter rewrites links in these replies.
+  // A JSON reply takes another path through the adapter, which rewrites links in it.
   const json = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
   const torn: [name: string, reply: string, end: 'close' | 'reset'][] = [
     ['with fewer bytes than Content-Length because the service closes the connection', `${plain}Content-Length: 9\r\n\r\nabc`, 'close'],
@@ -54,7 +54,7 @@ describe('a passed-through reply that breaks off', () => {
     ])
   })
 
-  it('is complete, although it has no length, once the service has closed the connection', async () => {
+  it('is complete once the service has closed the connection, if it has no length', async () => {
     const adapter = await adapterBefore(`${plain}Connection: close\r\n\r\nabc`, 'close')
     expect(await exchange(adapter.port, get)).toMatch(/\r\n\r\n3\r\nabc\r\n0\r\n\r\n$/)
   })
@@ -116,7 +116,7 @@ describe('the adapter, when it passes a malformed or unusual reply through', () 
     },
   )
 
-  it('does not take bytes that V3 sent before the request for the reply', async () => {
+  it('does not return bytes that V3 sent before the request', async () => {
     const url = await startBytes((socket) => {
       socket.write(
         'HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb',
@@ -159,7 +159,7 @@ describe('a passed-through upload', () => {
     await client.until(/\r\n\r\n[^]*HTTP\/1\.1 200 /)
   })
 
-  it('ends at the service when the client disconnects', async () => {
+  it('is aborted at the service when the client disconnects', async () => {
     const gone = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((request, _response, _seen, arrive) => {
       const { method = '', url = '', headers, rawHeaders } = request

@@ -29,7 +29,7 @@ describe('the adapter, when it passes a request through', () => {
     ])
   })
 
-  /** Resolves with the count once the count has stayed equal during 300 turns of the event loop. */
+  /** Resolves with the count once the count has not changed for 300 turns of the event loop. */
   async function settled(count: () => number): Promise<number> {
     let last = -1
     for (let still = 0; still < 300; still += 1) {
@@ -80,7 +80,7 @@ describe('the adapter, when it passes a request through', () => {
     request?.on('data', (chunk: Buffer) => (received += chunk.length))
     await sending
     expect(await settled(() => received)).toBe(size)
-    // The adapter waits for the reply when it stops.
+    // Answers the request, because the adapter waits for it before it stops.
     response?.end()
     await client.until('HTTP/1.1 200 OK')
   })

@@ -12,7 +12,7 @@ function raw(text: string): Answer {
   }
 }
 
-/** Splits a reply into its body and its head without the Date and Connection fields of this hop. */
+/** Splits a reply into its head, without the fields Date, Connection and Keep-Alive, and its body. */
 function split(reply: string): { head: string[]; body: string } {
   const at = reply.indexOf('\r\n\r\n')
   const head = reply.slice(0, at).split('\r\n')

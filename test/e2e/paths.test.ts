@@ -5,15 +5,15 @@ import { replyWith, startUpstream } from '../support/scripted-upstream.ts'
 import { type Adapter, startAdapter, startWithV3 } from '../support/start-adapter.ts'
 
 /**
- * The required result of a GET of each spelling with `passThrough.allow: ['/**']`, so that only the path decides. `refused`: 400 ADP_PATH.
- * `absent`: 404 from the adapter. `own`: 200 from the adapter. `translated`: 405, because the route accepts POST only. `passed`: forwarded
- * to V3 byte for byte. No other result exists, and only `passed` reaches V3.
+ * The expected result of a GET with `passThrough.allow: ['/**']`, which allows every path. `refused`: 400 ADP_PATH. `absent`: 404 from the
+ * adapter. `own`: 200 from the adapter. `translated`: 405, because the route accepts POST only. `passed`: forwarded to V3 byte for byte.
+ * Only `passed` requests reach V3.
  */
 type Fate = 'refused' | 'absent' | 'own' | 'translated' | 'passed'
 
 const spellings: Readonly<Record<Fate, readonly string[]>> = {
   own: ['/metrics', '/healthz', '/readyz', '/metrics?x=1', '/healthz?', 'http://adapter.test/metrics', 'HTTP://adapter.test/readyz?x'],
-  // Another spelling of an operational path is never that path, and never a path of V3.
+  // Other spellings of the adapter's own paths. They get 404, and are not forwarded to V3.
   absent: [
     '/METRICS', '/Metrics', '/metricS', '/metrics/', '/METRICS/', '/%6detrics', '/metric%73', '/%4DETRICS', '/%6d%65%74%72%69%63%73/', '/metrics/?x',
     '/Healthz', '/healthz/', '/health%7a', '/HEALTH%5A/', '/READYZ', '/readyz/', '/%72eadyz', 'http://adapter.test/METRICS', 'http://adapter.test/metrics/',
@@ -87,7 +87,7 @@ test('the adapter serves a target in absolute form by its path, and uses the hos
   ])
 })
 
-// Each part of a reply repeats the path and the host. With a path of 120,000 characters, the reply to a batch of 12,000 records had 1.3 GB.
+// Without a limit, a path of 120,000 characters made a reply of 1.3 GB to 12,000 records, because each part repeats the path and the host.
 test('the adapter rejects an overlong path or host before it reads the body', async () => {
   const { upstream, adapter } = await startWithV3(replyWith(200, '{}'))
   const path = `/${'a'.repeat(2_047 - '/V2/Attendance/$batch'.length)}`

@@ -8,7 +8,7 @@ import { onePartner, startAdapter, startWithV3 } from '../support/start-adapter.
 const RECORDS = '/sp-api/V2/Attendance/AttendanceRecords'
 const enveloping = onePartner({ quirks: { dataEnvelope: true } })
 
-/** Sends the same reads through an adapter with the quirk and an adapter without the quirk, in front of one sandbox. */
+/** Starts an adapter without the quirk and one with the quirk, in front of one sandbox. `read` sends a read through both, in this order. */
 async function startBoth() {
   const sandbox = await startSandbox()
   const [plain, quirky] = [await startAdapter(sandbox.url), await startAdapter(sandbox.url, enveloping)]
@@ -17,7 +17,7 @@ async function startBoth() {
     const replies = [await plain.request('GET', path, asked), await quirky.request('GET', path, asked)]
     return replies.map(({ status, text }) => ({
       status,
-      // Each adapter names its own address in links.
+      // Removes the address of the adapter, which differs in links.
       text: text.replaceAll(plain.url, '').replaceAll(quirky.url, ''),
     }))
   }

@@ -17,7 +17,7 @@ function commitsIn(url: string): number {
   let commits = 0
   for (let at = WAL_HEADER; at < log.length; at += FRAME_HEADER + log.readUInt32BE(8)) {
     if (!log.subarray(at + 8, at + 16).equals(salt)) break
-    // Only the last frame of a transaction has the size of the database after the commit.
+    // Only the last frame of a transaction contains the size of the database after the commit.
     if (log.readUInt32BE(at + 4) > 0) commits += 1
   }
   return commits

@@ -19,10 +19,10 @@ const onV3 = { face: 'V3', method: 'POST' } as const
 const unreadable = { face: 'V3', method: 'GET', kind: 'status', status: 500 } as const
 const lostBefore = { ...onV3, kind: 'reset', apply: false, count: 1 } as const
 
-/** A fault that loses the reply after V3 applied the write. The mark is found when a newer mark of its key is read back. */
+/** A fault that loses the reply after V3 applied the write. */
 const lostAfter = { ...onV3, kind: 'reset', apply: true, count: 1 } as const
 
-/** Starts clocks that the test sets, for the adapter and for the service, each in milliseconds since `START_MS`. */
+/** Starts a service with a clock that `serviceAt` sets. `clock.adapterMs` is the adapters' clock. Both are in milliseconds since `START_MS`. */
 async function startClocks(choices: object = {}, service: Parameters<typeof startTwoFaces>[2] = {}) {
   const usual = { v3: { readBackAfterMs: [5, 10, 20], writeMode: 'single' } }
   const faces = await startTwoFaces({ ...usual, ...choices }, undefined, service)
@@ -37,10 +37,10 @@ async function startClocks(choices: object = {}, service: Parameters<typeof star
 
 describe('an older mark, when the service cuts times to the minute', () => {
   const minutes = { times: 'minutes' }
-  /** Twenty seconds, after which the minute is still the same. */
+  /** Twenty seconds after `START_MS`, it is still the same minute. */
   const LATER_MS = 20 * SECOND_MS
 
-  it('is not posted over a newer mark that V2 accepted before V3 could take the older mark', async () => {
+  it('is not posted over a newer mark that V2 accepted while V3 rejected the older mark', async () => {
     const v3 = { readBackAfterMs: [5, 10, 20], budgetMs: 500, writeMode: 'single' }
     const { faces, clock, serviceAt, start } = await startClocks({ v3 })
     await faces.change('values', minutes)
@@ -103,9 +103,9 @@ describe('an older mark, when the service cuts times to the minute', () => {
 })
 
 describe.each([0, 90 * SECOND_MS])(
-  'two lost writes of one learner and event, with a service clock that is %i ms ahead',
+  'the adapter, after two lost writes of one learner and event, with a service clock that is %i ms ahead',
   (aheadMs) => {
-    it('are both applied, the older mark before the newer mark', async () => {
+    it('has each mark written once, the older mark before the newer mark', async () => {
       const { faces, clock, serviceAt, start } = await startClocks()
       faces.served.side = 'v3'
       const adapter = await start()

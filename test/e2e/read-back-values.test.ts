@@ -7,12 +7,12 @@ import { onePartner, startAdapter } from '../support/start-adapter.ts'
 
 const COUNT = 40
 const FEW = 10
-/** A time that every rule for times changes. */
+/** A time that each of the rules for times below changes. */
 const now = '2026-06-10T10:00:31.754Z'
 
 const sandbox = startSandbox({ now }, atEndOfFile())
 
-/** Builds marks whose values every rule changes. */
+/** Builds marks whose values the rules below change. */
 async function marksOf(count: number) {
   const samples = await (await sandbox).samples()
   return Array.from({ length: count }, (_, index) =>
@@ -47,19 +47,19 @@ const rules: readonly (readonly [string, object])[] = [
   ['combines several such rules with a clock two hours behind', { times: 'seconds', clock: 'server', offsetMs: -7_200_000, comments: ['trim', 'nfc', 'crlfToLf'], nulls: ['minutesLateToZero', 'commentToEmpty'] }],
 ] // prettier-ignore
 
-/** Some rules of each kind, for the other ways in which writes reach V3. */
+/** Every third rule, for the tests of batches, of minimal bodies and of replies that repeat the posted values. */
 const someRules = rules.filter((_, index) => index % 3 === 2)
 
 interface Losing {
   readonly count: number
   readonly v3: object
-  /** Part of the path of the calls that V3 applies without an answer. */
+  /** Text that occurs in the path of the calls that V3 applies but does not answer. */
   readonly path?: string
-  /** The number of marks that V3 answers before it loses an answer. */
+  /** The number of marks that V3 answers before it begins to lose replies. The default is 0. */
   readonly answered?: number
 }
 
-/** Posts marks that V3 applies without an answer, and returns the answers to the client and how often marks were written. */
+/** Posts marks that V3 applies but does not answer. Returns the outcomes that the client gets and the number of writes. */
 async function lose(values: object, { count, v3, path = 'AttendanceRecords', answered = 0 }: Losing) {
   const { url, request, put, effects } = await sandbox
   await request('POST', '/_sandbox/reset')

@@ -12,7 +12,7 @@ const rowOf = (index: number): object => ({
   AttendanceCode: { ExternalID: guidOf(5, 0) },
 })
 
-/** Starts a V3 service with nine rows in pages of three. `link` writes the link to the next page from the query of that page. */
+/** Starts a V3 service with nine rows in pages of three. `link` and `headers` build the link to the next page from its query. */
 async function startPages(
   link: (query: string) => object,
   headers: (query: string) => Record<string, string>,

@@ -28,7 +28,7 @@ function rowOf(id: string, marked: boolean): object {
   }
 }
 
-/** Starts a V3 service with pages of 20 rows, whose order differs at each read. */
+/** Starts a V3 service with pages of 20 rows. Each read returns the rows of a page in another order. */
 async function startUnsteady(list: () => readonly object[]): Promise<string> {
   const upstream = await startUpstream((seen, response) => {
     const from = Number(/skiptoken=(\d+)/.exec(seen.url)?.[1] ?? 0)
@@ -40,7 +40,7 @@ async function startUnsteady(list: () => readonly object[]): Promise<string> {
   return upstream.url
 }
 
-/** Returns the rows reversed, rotated or dealt out like cards, so that each number gives another order. */
+/** Returns the items in an order that depends on `times`. */
 function mix<Item>(items: readonly Item[], times: number): Item[] {
   const step = [1, 3, 7, 11, 13][times % 5] ?? 1
   return items
@@ -49,7 +49,7 @@ function mix<Item>(items: readonly Item[], times: number): Item[] {
     .map(({ item }) => item)
 }
 
-/** Returns the ids on all pages. Another instance reads each page. */
+/** Reads all pages, each through the next of the adapters in turn, and returns the ids. */
 async function readAll(adapters: readonly Adapter[], query: string, size: number): Promise<string[]> {
   const ids: string[] = []
   let path: string | undefined = `${RECORDS}?$filter=true${query}`
@@ -71,15 +71,15 @@ async function readAll(adapters: readonly Adapter[], query: string, size: number
 
 const all = Array.from({ length: MARKS }, (_, index) => idOf(index))
 
-describe('next links over a V3 that orders its rows differently at each read', () => {
-  it.each([1, 3, 7, 19, 20, 46])('return every mark once, with %i marks a page', async (size) => {
+describe('a paged read of a V3 that orders its rows differently at each read', () => {
+  it.each([1, 3, 7, 19, 20, 46])('returns every mark once, with %i marks a page', async (size) => {
     const url = await startUnsteady(() => rows)
     const settings = { journal: journalFile() }
     const adapters = [await startAdapter(url, settings), await startAdapter(url, settings)]
     expect((await readAll(adapters, '', size)).toSorted()).toEqual(all)
   })
 
-  it('return as many marks as $top and $skip request, without duplicates', async () => {
+  it('returns as many marks as $top and $skip request, without duplicates', async () => {
     const adapter = await startAdapter(await startUnsteady(() => rows))
     const ids = await readAll([adapter], '&$skip=5&$top=40&$count=true', 6)
     expect([ids.length, new Set(ids).size]).toEqual([40, 40])
@@ -87,7 +87,7 @@ describe('next links over a V3 that orders its rows differently at each read', (
     expect([rest.length, new Set(rest).size]).toEqual([MARKS - 11, MARKS - 11])
   })
 
-  it('return each surviving row exactly once while other rows are added, removed and changed', async () => {
+  it('returns each surviving row exactly once while other rows are added, removed and changed', async () => {
     let time = 0
     const changing = (): object[] => {
       time += 1

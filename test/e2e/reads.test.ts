@@ -134,7 +134,7 @@ describe('a V2 read', () => {
     const starts = value.map((row) => String(row['AttendableEventStart']))
     expect(starts).toEqual([...new Set(starts)].sort().reverse())
     const months = new Set(starts.map((start) => start.slice(0, 7)))
-    // The three windows are months that all contain marks.
+    // Each month of the range has marks, so no window is missing.
     expect([...months].sort()).toEqual(['2026-01', '2026-02', '2026-03', '2026-04', '2026-05', '2026-06'])
     const natural = await read(`$filter=${year}`)
     expect(natural.value).toEqual(value.toReversed())
@@ -491,8 +491,8 @@ async function lastStart(
   return String((JSON.parse(text) as Body).value[0]?.['AttendableEventStart'])
 }
 
-describe('the metadata and service documents of V2', () => {
-  it('equal those of V2 itself', async () => {
+describe('the V2 interface of the adapter', () => {
+  it('returns the same metadata and service document as V2', async () => {
     const { sandbox, adapter, get } = await useReads()
     for (const path of ['/V2/Attendance/$metadata', '/V2/Attendance/']) {
       const own = await get(path)
@@ -507,20 +507,17 @@ describe('the metadata and service documents of V2', () => {
     ['', { Accept: 'text/plain' }, 200],
     ['?format=application/xml', {}, 200],
     ['?$format=json', {}, 406],
-  ])(
-    'get the same answer from the adapter as from V2 for $metadata%s with %j: status %i',
-    async (query, headers, status) => {
-      const { sandbox, get } = await useReads()
-      const own = await get(`/V2/Attendance/$metadata${query}`, headers)
-      const legacy = await sandbox.request('GET', `/V2/Attendance/$metadata${query}`, { headers })
-      expect([own.status, legacy.status]).toEqual([status, status])
-      if (status === 200)
-        expect([own.headers['content-type'], own.text]).toEqual(['application/xml', legacy.text])
-    },
-  )
+  ])('returns the same answer as V2 to $metadata%s with %j: status %i', async (query, headers, status) => {
+    const { sandbox, get } = await useReads()
+    const own = await get(`/V2/Attendance/$metadata${query}`, headers)
+    const legacy = await sandbox.request('GET', `/V2/Attendance/$metadata${query}`, { headers })
+    expect([own.status, legacy.status]).toEqual([status, status])
+    if (status === 200)
+      expect([own.headers['content-type'], own.text]).toEqual(['application/xml', legacy.text])
+  })
 
   it.each(['none', 'full', 'minimal'])(
-    'include a service document with the annotations of the metadata level %s',
+    'returns a service document with the annotations of the metadata level %s',
     async (level) => {
       const { sandbox, adapter, get } = await useReads()
       for (const parameter of ['metadata', 'odata.metadata']) {
@@ -533,7 +530,7 @@ describe('the metadata and service documents of V2', () => {
     },
   )
 
-  it('are answered without a body after HEAD', async () => {
+  it('answers HEAD without a body', async () => {
     const { sandbox, adapter, get } = await useReads()
     const registration = `/V2/LearnerRegistations(${fixed.learner})`
     for (const path of ['/V2/Attendance/$metadata', '/V2/Attendance', registration, `${RECORDS}?$filter=x`]) {
@@ -547,7 +544,7 @@ describe('the metadata and service documents of V2', () => {
     expect(Number(length['content-length'])).toBe(document.text.length)
   })
 
-  it('offer LearnerRegistations, whose rows are those of LearnerRegistrations in V3', async () => {
+  it('offers LearnerRegistations with the rows of LearnerRegistrations in V3', async () => {
     const { sandbox, get } = await useReads()
     const own = await get('/x/V2/LearnerRegistations?expand=Enrolments,BoarderStatuses&top=2')
     const v3 = await sandbox.json(
@@ -560,7 +557,7 @@ describe('the metadata and service documents of V2', () => {
   })
 
   it.each(['/V2/LearnerRegistations', '/a/B/v2/learnerregistrations', '/V2/LearnerRegistrations'])(
-    'offer %s with keys, $count and its own links, as V2 does',
+    'offers %s with keys, $count and its own links, as V2 does',
     async (path) => {
       const { sandbox, adapter, get } = await useReads()
       const same = async (request: string, headers: Record<string, string> = {}) => {
@@ -605,7 +602,7 @@ describe('the metadata and service documents of V2', () => {
   it.each([
     ['/**/V3/LearnerRegistrations', 200],
     ['/**/V2/LearnerRegistations', 404],
-  ])('include LearnerRegistations only if passThrough allows the V3 path: %s', async (path, status) => {
+  ])('offers LearnerRegistations only if passThrough allows the V3 path: %s', async (path, status) => {
     const { get } = await startReads({ passThrough: { allow: [path] } })
     expect((await get('/x/V2/LearnerRegistations?$top=1')).status).toBe(status)
   })

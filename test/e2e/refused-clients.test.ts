@@ -27,13 +27,13 @@ it.each([
   ['GET', '/Attendance/V3', 200, false],
   ['GET', '/', 200, false],
 ] as const)(
-  'the adapter takes the credentials of %s %s as accepted after a %i of the service: %s',
+  'the adapter regards the credentials of %s %s as accepted after a %i of the service: %s',
   (method, url, status, isAccepted) => {
     expect(showsAcceptance(Object.assign(incomingMessage({ url }), { method }), status)).toBe(isAccepted)
   },
 )
 
-it('requests with rejected credentials add nothing to the evidence, the guards or the comparison', async () => {
+it('a request with rejected credentials adds nothing to the evidence, the guards or the comparison', async () => {
   const sandbox = await startSandbox()
   const journal = journalFile()
   const partner = {

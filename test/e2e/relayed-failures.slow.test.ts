@@ -70,7 +70,7 @@ describe('a write that V2 serves', () => {
     await journal.close()
   })
 
-  it('is forwarded unchanged, and stays out of the journal, if the codec cannot read the body', async () => {
+  it('is forwarded unchanged, and stays out of the journal, if the adapter cannot decode the body', async () => {
     const { faces, adapter } = await startRelayed()
     const reply = await faces.post(adapter, { headers: { 'Content-Type': 'text/plain' }, body: 'no batch' })
     expect(reply.status).toBeGreaterThanOrEqual(400)

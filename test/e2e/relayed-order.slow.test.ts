@@ -10,7 +10,7 @@ const onV3 = { face: 'V3' } as const
 const deadV3 = { kind: 'reset', ...onV3 }
 const unreadable = { kind: 'status', status: 500, method: 'GET' }
 
-/** Posts a mark to V3 that gets an unknown outcome, and then lets V2 serve. */
+/** Posts a mark to V3 whose outcome stays unknown, and then lets V2 serve. */
 async function loseOnV3(faces: TwoFaces, adapter: Adapter, after: object[]): Promise<void> {
   faces.served.side = 'v3'
   await faces.setFaults([
@@ -22,7 +22,7 @@ async function loseOnV3(faces: TwoFaces, adapter: Adapter, after: object[]): Pro
   faces.served.side = 'v2'
 }
 
-it('a write for V2 gets 503 while an older write of the same key, lost on V3, cannot be read back', async () => {
+it('a write for V2 gets 503 while an older write of the same learner and event, lost on V3, cannot be read back', async () => {
   const faces = await startTwoFaces({ v3: { readBackAfterMs: [20, 100], budgetMs: 1_000 } })
   const adapter = await faces.start()
   await loseOnV3(faces, adapter, [deadV3, { ...unreadable, face: 'V2' }])
@@ -32,9 +32,9 @@ it('a write for V2 gets 503 while an older write of the same key, lost on V3, ca
   expect(await faces.effects()).toEqual(['V3 1 one', 'V2 3 three'])
 })
 
-/** Parks a record that waits for V3. Its client was answered 200 for the whole batch, so the record is retried in the background. */
+/** Parks a record that V3 answers with 503. The ids of its batch differ, so the client gets 200, and the adapter retries the record. */
 async function parkOnV3() {
-  // The clock of V2 is ahead, so marks that V2 accepts are newer.
+  // The clock of the service is 10 s ahead, so marks that V2 accepts have later times than the parked mark.
   const faces = await startTwoFaces({ v3: { readBackAfterMs: [20, 100], budgetMs: 500 } }, journalFile(), {
     aheadMs: 10_000,
   })
@@ -72,7 +72,7 @@ describe('a parked record that waits for V3', () => {
     expect(await faces.effects()).toEqual(['V2 1 newer'])
   })
 
-  it('is posted if no newer mark of its key was written', async () => {
+  it('is posted if no newer mark of its learner and event was written', async () => {
     const { faces, adapter, retry } = await parkOnV3()
     Object.assign(faces.served, { side: 'v2', stage: 'legacy', known: 'nothing' })
     expect(statusesOf(await faces.post(adapter, faces.batch([2], 'other')))).toEqual([201])

@@ -8,9 +8,9 @@ import { startUpstream } from '../support/scripted-upstream.ts'
 import type { Adapter, Reply } from '../support/start-adapter.ts'
 import { startRelayed, startTwoFaces, type TwoFaces } from './support/two-faces.ts'
 
-/** Returns all of a reply of V2. If the times are equal too, the replies are the same or were written in the same second. */
+/** Returns the status, fields and body of a reply of V2. The fields include Date, which usually differs if V2 answered again. */
 const seen = ({ status, headers, text }: Reply): unknown => {
-  // The Connection field belongs to the adapter's own connection.
+  // Leaves out the fields of the connection between client and adapter.
   const fields = { ...headers, connection: undefined, 'keep-alive': undefined }
   return { status, fields, text }
 }
@@ -45,7 +45,6 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     await adapter.app.close()
     expect(seen(await faces.post(await faces.start(), batch))).toEqual(seen(first))
     expect(await faces.effects()).toHaveLength(2)
-    // The records of the batch are counted once.
     const journal = await openJournal({ url: faces.journal.url })
     expect((await journal.balances())[0]?.received).toBe(2)
     await journal.close()
@@ -148,7 +147,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     expect(await faces.effects()).toEqual(['V2 1 one'])
   })
 
-  it('is counted as a repeated batch', async () => {
+  it('is logged as replayed, with the outcomes of its records', async () => {
     const { faces, adapter } = await startRelayed(served)
     const batch = faces.batch([1, 2], 'one')
     await faces.post(adapter, batch)
@@ -172,7 +171,7 @@ it('the adapter sends every copy of a batch at stage legacy to V2', async () => 
   expect(await faces.effects()).toHaveLength(4)
 })
 
-/** Starts a V2 that gives these replies one after another and counts the requests. */
+/** Starts a V2 that gives these replies to writes, one after another, and counts the writes. */
 async function startV2(replies: readonly V2Reply[]) {
   let writes = 0
   const upstream = await startUpstream(({ method }, response) => {
@@ -200,7 +199,7 @@ const whole = partsOf(201, 201)
 describe.each(['identity', 'keys'] as const)(
   'a resend of a batch at stage shadow that the adapter recognises by its %s',
   (known) => {
-    /** Sends each of a number of batches three times, and returns the replies to the client and how often V2 got each batch. */
+    /** Sends three copies of a batch for each name. Returns the replies to the client and the number of copies that reached V2. */
     const sendThrice = async (names: readonly string[], replies: readonly V2Reply[]): Promise<unknown> => {
       const v2 = await startV2(replies)
       const faces = await startTwoFaces({ v2: { baseUrl: v2.url } })

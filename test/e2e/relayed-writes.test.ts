@@ -26,7 +26,7 @@ describe.each(['identity', 'keys'] as const)(
       const again = await faces.post(adapter, batch)
       expect(seen(again)).toEqual(seen(first))
       expect(await faces.effects()).toEqual(['V2 1 one', 'V2 2 one'])
-      // Another instance knows the write after a restart.
+      // An instance that starts later also returns the stored reply.
       await adapter.app.close()
       const next = await faces.start()
       expect(seen(await faces.post(next, batch))).toEqual(seen(first))
@@ -42,7 +42,7 @@ describe.each(['identity', 'keys'] as const)(
       const again = await faces.post(adapter, batch)
       expect(statusesOf(again)).toEqual([201, 201])
       expect(await faces.effects()).toEqual(['V2 1 one', 'V2 2 one'])
-      // From now on, V3 answers the batch, even when V2 serves again.
+      // V3 has answered the batch, so a resend gets this reply even when V2 serves again.
       faces.served.side = 'v2'
       const third = await faces.post(adapter, batch)
       expect(third.text).toBe(again.text)
@@ -73,7 +73,7 @@ describe.each(['identity', 'keys'] as const)(
       expect(await faces.effects()).toEqual(['V3 1 one'])
     })
 
-    it('returns its stored reply only to tokens that may read its marks', async () => {
+    it('has its stored reply sent only to tokens that may read its marks', async () => {
       const { faces, adapter, batch } = await startRelayed({ known })
       await faces.post(adapter, batch)
       faces.served.side = 'v3'

@@ -37,7 +37,7 @@ it('rollout advises each step from shadow to v3 only after the necessary compari
     JSON.parse(await rolloutCommand('advise', 'acme', '--json')) as Advice
 
   let batches = 0
-  /** Posts the registers of some sessions for all schools, and corrects the mark of the last learner of each school. */
+  /** Posts the registers of these sessions for all schools, and one correction of the first register. */
   const takeRegisters = async (
     sessions: readonly number[],
     checksOfBatch: number,
@@ -68,14 +68,14 @@ it('rollout advises each step from shadow to v3 only after the necessary compari
           await post(school, [{ ...marks.at(-1), Comment: 'dentist' }])
       }
     await settled((batches - before) * checksOfBatch)
-    // The evidence survives a stop of the adapter.
+    // Stores the evidence, which the next adapter continues.
     await adapter.app.close()
   }
 
   await takeRegisters([0], 1, {})
   const early = await advise()
   expect(early.verdict).toBe('inconclusive')
-  // The time limit allows for a slow machine.
+  // On a slow machine, a batch can be sent to V2 before it is in the journal, so this reason is ignored.
   expect(
     early.missing.filter((text) => !text.startsWith('A batch may have been relayed to V2 unrecorded')),
   ).toEqual([

@@ -42,7 +42,7 @@ async function postAndLeave(
 }
 
 describe('the adapter, when it recognises a batch by its ids and its bytes', () => {
-  it('takes the same bytes for a resend even if Content-Type is written differently', async () => {
+  it('treats the same bytes as a resend even if Content-Type is written differently', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const { headers, body } = batchOf(flatRecords(3), { batch: 'b1', boundary: 'b1' })
     const spellings = [
@@ -59,7 +59,7 @@ describe('the adapter, when it recognises a batch by its ids and its bytes', () 
     expect(new Set(replies.map(({ text }) => text)).size).toBe(1)
   })
 
-  it('takes the same bytes with another boundary for another batch', async () => {
+  it('treats the same bytes with another boundary as another batch', async () => {
     const { upstream, adapter } = await startWithV3(echoRecord, { journal: journalFile() })
     const { body } = batchOf(flatRecords(1), { batch: 'b1' })
     for (const boundary of ['b1', 'B1'])
@@ -90,7 +90,7 @@ describe('the adapter, when it recognises a batch by its ids and its bytes', () 
     expect(minutesOf(upstream.seen)).toEqual(['1', '2'])
   })
 
-  it('takes a batch for new, on any instance, if the client has reused the ids since it got the reply', async () => {
+  it('treats a batch as new, on any instance, if the client has reused the ids since it got the reply', async () => {
     const upstream = await startUpstream()
     const journal = journalFile()
     const first = await startAdapter(upstream.url, { journal })

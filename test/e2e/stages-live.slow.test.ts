@@ -18,21 +18,21 @@ import { operate, post, stagedSettings, startTwoFaces } from './support/staged-p
 /** Time in milliseconds within which an instance must notice `back`. */
 const BACK_MS = 2_000
 
-/** The command refuses a step until an instance that lost its lease is past this time. The steps of these tests do not wait. */
+/** Makes an instance at `shadow` refuse writes once it has not read the stages for 2 s, because these steps do not wait for the default. */
 const shortWindow = { resendWindowMs: 2_000 }
 
 /** Waits until an instance is ready. An instance whose stages are too old refuses writes until it has read the stages again. */
 const ready = (url: string): Promise<void> =>
   vi.waitFor(async () => expect((await fetch(`${url}/readyz`)).status).toBe(200), 60_000)
 
-describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQL', () => {
+describe.skipIf(missingPostgres() !== undefined)('the adapter, with instances on one PostgreSQL', () => {
   let postgres: TestPostgres
   beforeAll(async () => {
     postgres = await startPostgres()
   })
   afterAll(() => postgres.close())
 
-  it('delay a step forward until each instance has finished its writes, and name an unfinished instance', async () => {
+  it('delays a step forward until each instance has finished its writes, and names an unfinished instance', async () => {
     const faces = await startTwoFaces()
     await fetch(`${faces.v2Url}/_sandbox/faults`, {
       ...{ method: 'PUT', headers: { 'Content-Type': 'application/json' } },
@@ -70,7 +70,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     expect([recorded.get('a'), recorded.get('b')]).toEqual(['V3', 'V3'])
   })
 
-  it('begin no write on the old side after a pause during which a step was committed', async () => {
+  it('begins no write on the old side after a pause during which a step was committed', async () => {
     const faces = await startTwoFaces()
     const url = await postgres.createDatabase()
     const { journal, partners } = stagedSettings(faces, url, 'shadow')
@@ -113,7 +113,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
   })
 
   it.each(['shadow', 'v3'] as const)(
-    'refuse a write that was arriving at stage %s while its instance paused and a step was committed',
+    'refuses a write that was arriving at stage %s while its instance paused and a step was committed',
     async (stage) => {
       const faces = await startTwoFaces()
       const url = await postgres.createDatabase()
@@ -141,8 +141,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
       await pausing.stopped()
       if (stage === 'v3') await operator.back('shadow')
       else expect(await operator.forward('canary', 10_000)).toMatchObject({ kind: 'committed' })
-      // Other instances count this instance until its lease has ended. Only then may the step be committed, and the instance must not send
-      // its write.
+      // Waits until the lease of the paused instance has ended. From then on, the instance must not send its write.
       await vi.waitFor(
         async () => expect((await operator.store.snapshot()).liveInstances).toEqual([]),
         60_000,
@@ -160,7 +159,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     },
   )
 
-  it('serve stage legacy while the database is down, and refuse writes at stage v3', async () => {
+  it('serves stage legacy while the database is down, and refuses writes at stage v3', async () => {
     const { server } = postgres
     if (server === undefined) return
     const faces = await startTwoFaces()
@@ -197,7 +196,7 @@ describe.skipIf(missingPostgres() !== undefined)('two instances on one PostgreSQ
     }
   }, 120_000)
 
-  it('let V2 serve a batch byte for byte from an instance without a journal while the database is down', async () => {
+  it('lets V2 serve a batch byte for byte from an instance without a journal while the database is down', async () => {
     const { server } = postgres
     if (server === undefined) return
     const faces = await startTwoFaces()

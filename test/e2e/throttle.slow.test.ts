@@ -17,7 +17,7 @@ import { sandboxRegister } from './support/sandbox-register.ts'
 
 const tooMany = { statusCode: 429, message: 'Rate limit is exceeded. Try again in 1 seconds.' }
 
-/** Answers the first `count` requests with 429 or another status, and all others like the service. */
+/** Builds an answer that is `answer` for the first `count` requests, and accepts all later records. */
 function first(count: number, answer: Answer): Answer {
   return (seen, response) => (seen.index < count ? answer : echoRecord)(seen, response)
 }

@@ -75,7 +75,7 @@ describe('an adapter with listen.tls', () => {
     expect(await client.untilClosed()).toMatch(/^HTTP\/1\.1 200 [^]*201[^]*201/)
   })
 
-  it('logs and counts plain HTTP', async () => {
+  it('logs and counts a client that sends plain HTTP', async () => {
     const adapter = await startAdapter((await startUpstream()).url, { listen })
     const client = await RawClient.open(adapter.port, requestText('GET /healthz'))
     await client.untilClosed()

@@ -22,7 +22,7 @@ async function startFailing() {
   return { trouble, url }
 }
 
-/** Starts an adapter with a journal in front of V3, and returns the adapter and the states of its records. */
+/** Starts an adapter with a journal in front of V3. `states` returns the number of records in each state. */
 async function startOver(v3: string, journal: string) {
   const adapter = await startAdapter(v3, {
     journal: { url: journal },
@@ -38,8 +38,8 @@ async function startOver(v3: string, journal: string) {
   return { adapter, states }
 }
 
-describe.each(eachDatabase())('records that V3 never judged, with a journal in %s', (_name, database) => {
-  database.test('end as not applied when 3,600 marks of an outage are never resent', async (url) => {
+describe.each(eachDatabase())('a record that V3 never judged, with a journal in %s', (_name, database) => {
+  database.test('ends as not applied if it is never resent after an outage with 3,600 marks', async (url) => {
     const { adapter, states } = await startOver((await startFailing()).url, url)
     for (let register = 0; register < 12; register += 1)
       expect(new Set(statusesOf(await postBatch(adapter, registerOf(register, 300))))).toEqual(new Set([503]))
@@ -56,7 +56,7 @@ describe.each(eachDatabase())('records that V3 never judged, with a journal in %
   })
 
   database.test(
-    'are posted if the client resends them, and superseded if a new batch has newer marks',
+    'is posted if the client resends it, and superseded if a new batch has a newer mark',
     async (url) => {
       const v3 = await startFailing()
       const { adapter, states } = await startOver(v3.url, url)
@@ -66,7 +66,7 @@ describe.each(eachDatabase())('records that V3 never judged, with a journal in %
       expect(statusesOf(await postBatch(adapter, registerOf(1, 3)))).toEqual([201, 201, 201])
       expect(await states()).toEqual({ confirmed: 3, notApplied: 3 })
       expect(statusesOf(await postBatch(adapter, registerOf(2, 3, 'batch_new')))).toEqual([201, 201, 201])
-      // The newer marks are stored. The older marks are never posted.
+      // The new batch supersedes the three older records, which then count as refused.
       expect(await states()).toEqual({ confirmed: 6, refused: 3 })
     },
   )

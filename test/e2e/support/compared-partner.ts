@@ -10,7 +10,7 @@ export interface ComparedPartner {
   readonly compared: ComparedExchange[]
   /** Returns the comparison counters that are not 0, by name and by labels without the partner. */
   counts: () => Promise<Record<string, number>>
-  /** Resolves with the counters once this many checks have ended. Fails if the counters do not balance then. */
+  /** Resolves with the counters once at least this many checks have ended, and as many as were offered. Rejects after a minute. */
   settled: (checks: number) => Promise<Record<string, number>>
 }
 
@@ -56,7 +56,7 @@ export async function startCompared(
             Object.entries(found).reduce((all, [key, value]) => (key.startsWith(name) ? all + value : all), 0)
           const ended = sum('compared') + sum('dropped') + sum('skipped')
           if (ended < checks || ended !== sum('offered')) throw new Error(JSON.stringify(found))
-          // The metrics page is built in several turns of the event loop, so this page may lack a series that has begun meanwhile.
+          // Reads the counters again: the first page was built in several turns of the event loop, so it may lack a newer counter.
           return counts()
         },
         { timeout: 60_000, interval: 20 },

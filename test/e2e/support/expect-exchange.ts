@@ -9,7 +9,7 @@ import { expectTemplate, toTemplate } from './template.ts'
 
 /** Headers that a reply may have besides the headers of the fixture, because they belong to the connection. */
 const CONNECTION = ['Connection', 'Content-Length', 'Date', 'Keep-Alive', 'Transfer-Encoding']
-/** The only headers that the service may get: none of a part, and none of the client's own connection (F24). */
+/** The only headers that V3 may receive. Headers of a part and of the client's own connection are not forwarded (batch-wire F24). */
 const FORWARDED = ['accept', 'authorization', 'connection', 'content-length', 'content-type', 'host', 'odata-maxversion', 'ocp-apim-subscription-key', 'prefer'] // prettier-ignore
 
 /** Expects the reply to equal the template byte for byte: names, order and case of headers, line ends and lengths. */
@@ -17,7 +17,7 @@ export function expectReply(actual: RawMessage, expected: RawMessage): void {
   expectTemplate(textOf(actual), textOf(expected))
 }
 
-/** Writes the reply to a fixture as its new template if they differ. */
+/** Writes the reply to the file `response.http` of the fixture, as its new template. */
 export async function rewriteReply(
   { folder, request, response }: Fixture,
   actual: RawMessage,
@@ -49,7 +49,7 @@ export function expectRefusal(actual: RawMessage, expected: NonNullable<Fixture[
     expect(detail).toMatchObject({ code: error.code, message: error.message })
 }
 
-/** Expects that the service got exactly the script, with the credentials of the outer request, and in order where the order matters. */
+/** Expects that V3 received exactly the scripted posts with the outer request's credentials, in order for each learner and event. */
 export function expectPosts({ posts, request }: Fixture, upstream: ScriptedUpstream): void {
   expect(upstream.posts.filter(({ index }) => index === -1)).toEqual([])
   expect(upstream.posts.map(({ index }) => index).toSorted((one, other) => one - other)).toEqual([

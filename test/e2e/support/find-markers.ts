@@ -23,7 +23,7 @@ export function filesBelow(folder: string): Output[] {
     })
 }
 
-/** Returns the markers found in the outputs, in any form in which text travels, as `output: form of marker`. */
+/** Returns the markers that occur in the outputs, in any form such as hex, base64 or UTF-16, as `output: form of marker`. */
 export function findMarkers(outputs: readonly Output[], markers: readonly string[]): string[] {
   const forms = markers.flatMap((marker) => formsOf(marker).map((form) => ({ ...form, marker })))
   return outputs.flatMap(({ name, bytes }) =>

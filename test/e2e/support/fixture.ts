@@ -48,7 +48,7 @@ export interface Fixture extends z.infer<typeof caseSchema> {
 
 const isBatch = ({ request }: Fixture): boolean => /^POST \S*\/(?:\$|%24)batch /i.test(request.startLine)
 
-/** Returns the batches among all folders in the order of their names, and in `others` the requests that are not sent to `$batch`. */
+/** Loads the fixtures in the order of their names: `batches` are sent to `$batch`, and `others` are not. */
 export async function loadFixtures(which: 'batches' | 'others' = 'batches'): Promise<Fixture[]> {
   const entries = await readdir(root, { withFileTypes: true })
   const names = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name)

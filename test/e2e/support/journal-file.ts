@@ -13,7 +13,7 @@ export interface JournalSection {
   readonly keys: readonly { id: string; key: Secret }[]
 }
 
-/** Returns a SQLite journal in a new folder. With `encrypted` the journal has a key and therefore stores credentials. */
+/** Returns the section for an SQLite journal in a new folder. With `encrypted`, the journal has a key and therefore stores credentials. */
 export function journalFile({ encrypted = false } = {}): JournalSection {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-journal-'))
   onTestFinished(() => {
@@ -23,7 +23,7 @@ export function journalFile({ encrypted = false } = {}): JournalSection {
   return { url: `sqlite:${join(folder, 'journal.db')}`, keys }
 }
 
-/** Reads rows of an SQLite journal from its file, as a later version of the program would. */
+/** Runs a query on the file of an SQLite journal, without the code of the journal. */
 export function rowsOf({ url }: Pick<JournalSection, 'url'>, sql: string): Record<string, unknown>[] {
   const database = new DatabaseSync(url.slice('sqlite:'.length), { readOnly: true })
   const rows = database.prepare(sql).all()

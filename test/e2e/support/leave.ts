@@ -31,7 +31,7 @@ export interface Left {
   readonly payload: Buffer
   readonly learners: readonly number[]
   readonly settled?: readonly Settled[]
-  /** The number of instances that died before the last instance. Each of them opened the journal and stored no outcome. */
+  /** How often a later instance took the batch over, stored unknown outcomes, reopened the records and died. The default is 0. */
   readonly crashes?: number
 }
 

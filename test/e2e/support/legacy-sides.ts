@@ -8,7 +8,7 @@ import { readMessage } from './raw-message.ts'
 export interface LegacySides {
   /** A port of the service to which no compared request is sent. */
   readonly spare: number
-  /** Sends a request to each side and returns the replies without the values of a connection, a moment or an address. */
+  /** Sends a request to each side. Returns the replies without connection headers and dates, and with placeholders for ports and ids. */
   replies(request: Buffer): Promise<readonly [direct: string, whole: string, alone: string]>
 }
 
@@ -40,7 +40,7 @@ export async function startLegacySides(): Promise<LegacySides> {
   }
 }
 
-/** Rewrites the request for this port, as the last request of its connection. */
+/** Rewrites Host for this port, and Connection to close. */
 function addressed(request: Buffer, port: number): Buffer {
   const end = request.indexOf('\r\n\r\n')
   const head = request
@@ -52,7 +52,7 @@ function addressed(request: Buffer, port: number): Buffer {
 
 const GUID = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/gi
 
-/** Replaces connection headers, ports and generated ids, which are named by their order. */
+/** Removes connection headers and dates, and replaces ports and ids. Ids are numbered in the order of their first occurrence. */
 function plain(reply: string, ports: readonly number[]): string {
   const names = new Map<string, string>()
   const text = reply
@@ -73,7 +73,7 @@ function readable(reply: string, request: Buffer): string {
   return isPage ? withoutFraming(reply) : reply
 }
 
-/** Removes the framing of a page, because rewritten links change its length, or make it chunked when the length is known too late. */
+/** Removes Content-Length and Transfer-Encoding from a page, because rewritten links change its length or make it chunked. */
 function withoutFraming(reply: string): string {
   const message = readMessage(Buffer.from(reply, 'latin1'))
   if (message === undefined) throw new Error('the reply is not whole')

@@ -1,13 +1,13 @@
 /**
- * Writes the ids of the sandbox's class (seed 1) into the files of fixtures/class-register. All ids have the same length, so the rest is
- * unchanged. Run this script after a change of the sandbox's ids: npx node test/e2e/support/make-class-register.ts
+ * Writes the ids of the sandbox's class of pupils (seed 1) into the files of fixtures/class-register. All ids have the same length, so the
+ * rest is unchanged. Run this script after a change of the sandbox's ids: npx node test/e2e/support/make-class-register.ts
  */
 import { readFile, writeFile } from 'node:fs/promises'
 
 import { createSandbox } from '../../../src/sandbox/index.ts'
 
 const folder = new URL('../../../fixtures/class-register/', import.meta.url)
-/** The ids of records 9, 17 and 25, which V3 rejects. */
+/** The id in records 9, 17 and 25 that the sandbox does not have, so that V3 rejects these records. */
 const NOBODY = 'deadbeef-0000-4000-8000-000000000000'
 /** The codes of the register in the order of their first use. */
 const LETTERS = ['/', 'L', 'I', 'M', 'O']

@@ -28,7 +28,7 @@ export async function exchange(
     socket.on('close', () => {
       reject(new Error(`the connection was closed after: ${Buffer.concat(received).toString('utf8')}`))
     })
-    // A reset while the request is being written is reported by `close`, unless the reply has arrived.
+    // Ignores a reset: `close` follows, and rejects the reply unless it has arrived.
     socket.on('error', () => undefined)
   })
   const ends = [...cuts, bytes.length]

@@ -1,4 +1,4 @@
-/** An HTTP/1.1 message parsed from bytes on the wire. The body has no chunked coding any more. */
+/** An HTTP/1.1 message parsed from bytes on the wire. The chunked coding is removed from the body. */
 export interface RawMessage {
   /** The request line or status line. */
   readonly startLine: string

@@ -19,7 +19,7 @@ export async function recordRequests(port: number): Promise<RequestRecording> {
     let pending: Buffer = Buffer.alloc(0)
     client.on('data', (chunk: Buffer) => {
       pending = Buffer.concat([pending, chunk])
-      // A client waits for its reply before it sends the next request.
+      // `pending` contains at most one request, because a client waits for its reply before it sends the next request.
       if (readMessage(pending) === undefined) return
       requests.push(pending)
       pending = Buffer.alloc(0)

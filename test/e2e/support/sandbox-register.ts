@@ -16,8 +16,8 @@ export async function sandboxRegister(
 ): Promise<SandboxRegister> {
   const samples = await sandbox.samples()
   const learners = samples.learners.slice(0, count)
-  // The comment distinguishes these marks from the marks that the sandbox already has for the session. A read-back would take equal marks
-  // for the posted marks.
+  // The comment distinguishes these marks from the marks that the sandbox already has for the session. A read-back would mistake equal
+  // marks for the posted marks.
   const records = learners.map((_, index) => sampleMark(samples, index, { Comment: 'register' }))
   return {
     batch: batchOf(records),

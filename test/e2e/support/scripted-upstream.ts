@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import type { Answer } from './fixture.ts'
 import { matchesTemplate } from './template.ts'
 
-/** A request that reached the service. For a read, `body` is the decoded target. */
+/** A request that reached the service. For a read, `body` is `{ GET: target }` with the decoded target. */
 export interface Post {
   /** The position in the script, or -1 if the script does not have the body. */
   readonly index: number
@@ -24,7 +24,7 @@ export interface ScriptedUpstream {
   close(): Promise<void>
 }
 
-/** Starts a service that expects `script` and answers with `answers` by position. Default answer: 201 with an echo. */
+/** Starts a service that gives a body of `script` the answer at the same position (default: 201 with an echo), and other bodies 500. */
 export async function startUpstream(
   script: readonly unknown[],
   answers: readonly Answer[],

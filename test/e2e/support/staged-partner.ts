@@ -37,7 +37,7 @@ export async function startTwoFaces(): Promise<TwoFaces> {
   }
 }
 
-/** Returns the settings of an adapter whose partner `acme` begins at the stage of the file. */
+/** Returns the settings of an adapter whose configuration sets the stage of the partner `acme`. */
 export function stagedSettings(
   { v2Url }: Pick<TwoFaces, 'v2Url'>,
   journalUrl: string,
@@ -61,7 +61,7 @@ export interface StageOperator {
   back(to: Stage): Promise<unknown>
 }
 
-/** Opens the store of stages beside the adapters. `first` is the stage of the file. */
+/** Opens the store of stages, so that the test can change the stage like an operator. `first` is the configured stage. */
 export async function operate(
   url: string,
   first: Stage,

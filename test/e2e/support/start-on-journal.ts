@@ -19,7 +19,7 @@ export async function startOnJournal(
   return { journal, ...(await startWithV3(answer, onePartner({ v3 }), { openJournal: open, ...overrides })) }
 }
 
-/** Reopens records only once both the resent request and the background have loaded their batch, the background first. */
+/** Wraps `reopen` so that a resend and recovery reopen records of a batch at the same time, and recovery succeeds first. */
 export function reopenTogether(journal: Journal): Journal['reopen'] {
   const client = Promise.withResolvers<undefined>()
   const background = Promise.withResolvers<undefined>()

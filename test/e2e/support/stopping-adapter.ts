@@ -31,7 +31,7 @@ export interface StoppingAdapter {
   close(): Promise<void>
 }
 
-/** Starts the built adapter on a configuration. With `failpoint` the adapter pauses itself at that moment. */
+/** Starts the built adapter on a configuration. With `failpoint`, the process kills itself at that moment. */
 export async function startStopping(
   config: object,
   { failpoint, leaseMs }: { readonly failpoint?: Failpoint; readonly leaseMs?: number } = {},

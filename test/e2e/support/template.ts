@@ -26,7 +26,7 @@ export function expectTemplate(actual: string, template: string): void {
   expect(new Set(Object.values(found?.groups ?? {})).size).toBe(names.size)
 }
 
-/** The ids that the scripted service assigns. */
+/** The beginning of the id that the scripted service assigns to the first record. */
 const GIVEN = '00000001-0000-4000-8000-'
 
 /**
