@@ -53,7 +53,7 @@ describe('findProxy', () => {
   })
 
   it.each([
-    ['another kind', 'socks5://jane:hush@proxy.test'],
+    ['an unsupported scheme', 'socks5://jane:hush@proxy.test'],
     ['a password with a malformed escape', 'http://jane:hush%zz@proxy.test'],
   ])('rejects a proxy variable whose address has %s, and quotes no part of the address', (_what, https) => {
     const find = () => findProxy(new URL('https://v3.test'), 'key', {}, { ...variables, https })

@@ -19,7 +19,7 @@ const journalOf = (url: string, stateDir?: string) =>
     journal: { url, ...(stateDir === undefined ? {} : { stateDir }) },
   }).journal
 
-/** The stage file beside an SQLite journal. */
+/** Creates the stage file beside an SQLite journal. */
 const besideJournal = (path: string) => createStageFile(journalOf(`sqlite:${path}`))
 
 it.each([

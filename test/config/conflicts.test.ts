@@ -28,7 +28,7 @@ describe('the check for partners that no request reaches', () => {
     ['finds a list with one hash that occurs earlier', [hashes(one), hashes([two, one])], [1]],
     ['finds a repeated header whose name differs only in case', [header('X-P', 'a'), header('x-p', 'a'), header('x-p', 'A'), header('y', 'a')], [1]],
     ['finds a repeated header whose value is a secret', [header('X-P', new Secret('a')), header('x-p', 'a')], [1]],
-    ['accepts ways that match different requests', [hashes(one), header('X', 'a'), { pathPrefix: '/a' }, { any: true }], []],
+    ['accepts partners that match different requests', [hashes(one), header('X', 'a'), { pathPrefix: '/a' }, { any: true }], []],
   ] // prettier-ignore
   it.each(rows)('%s', (_what, matches, expected) => {
     expect(faulty(matches)).toEqual(expected)

@@ -23,7 +23,7 @@ async function file(name: string, text: string): Promise<string> {
   return path
 }
 
-/** Returns the error of a load that must fail, with its text as a user reads it. */
+/** Returns the error of a load that must fail. */
 async function faultOf(loading: Promise<unknown>): Promise<AdapterError> {
   const error = await loading.then(
     () => undefined,
@@ -238,11 +238,11 @@ describe('the position of a fault in the configuration file', () => {
   })
 })
 
-describe('secrets of the configuration', () => {
+describe('a secret of the configuration', () => {
   const partner = (secret: string): string =>
     `${v3}partners: [{ id: acme, match: { any: true }, clients: open, v3: { subscriptionKey: ${secret} } }]\n`
 
-  it('are read from the environment or a file, and are never printed', async () => {
+  it('is read from the environment or a file, and is never printed', async () => {
     vi.stubEnv('ACME_KEY', 'hush-env')
     const secretFile = await file('secret', 'hush-file\n')
     for (const [source, value] of [
@@ -256,7 +256,7 @@ describe('secrets of the configuration', () => {
     }
   })
 
-  it('are reported together with all other faults if they are missing or unusable', async () => {
+  it('is reported together with all other faults if it is missing or unusable', async () => {
     vi.stubEnv('EMPTY', '')
     vi.stubEnv('LINES', 'hush\nhush')
     const partners = [

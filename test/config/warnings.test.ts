@@ -36,7 +36,7 @@ describe('the warning about a missing journal key', () => {
   })
 })
 
-describe('the warnings of a configuration with V2', () => {
+describe('warningsOf', () => {
   const v2 = { baseUrl: 'http://v2.test' }
   const upstreams = { v2 }
   const [sqlite, kept] = [
@@ -47,16 +47,16 @@ describe('the warnings of a configuration with V2', () => {
   const partners = [own]
   const [stateDir, header] = ['journal.stateDir is not set', 'no canary.header']
   const rows: [what: string, sections: object, warnings: string[]][] = [
-    ['warn about a PostgreSQL journal without stateDir', { upstreams, partners }, [stateDir]],
-    ['warn about stateDir if only a partner has an address of V2', { partners: [{ ...own, v2 }] }, [stateDir]],
-    ['are empty for a PostgreSQL journal with stateDir', { upstreams, partners, journal: kept }, []],
-    ['are empty without V2', {}, []],
-    ['are empty for SQLite, which stores stages beside its file', { upstreams, partners, journal: sqlite }, []],
-    ['are empty for SQLite without keys', { upstreams, partners, journal: { url: sqlite.url } }, []],
-    ['are empty without keys and without stages', { journal: { url: sqlite.url } }, []],
-    ['are empty without a journal', { upstreams, partners, journal: { url: 'none' } }, []],
-    ['warn about schools without a header at legacy', { upstreams, partners: [{ ...own, canary: {} }], journal: sqlite }, [header]],
-    ['are empty for schools without a header after canary', { upstreams, partners: [{ ...own, stage: 'v3', canary: {} }], journal: sqlite }, []],
+    ['warns about a PostgreSQL journal without stateDir if V2 has an address', { upstreams, partners }, [stateDir]],
+    ['warns about a PostgreSQL journal without stateDir if only a partner has an address of V2', { partners: [{ ...own, v2 }] }, [stateDir]],
+    ['returns no warning for a PostgreSQL journal with stateDir', { upstreams, partners, journal: kept }, []],
+    ['returns no warning without V2', {}, []],
+    ['returns no warning for SQLite, which stores stages beside its file', { upstreams, partners, journal: sqlite }, []],
+    ['returns no warning for SQLite without keys', { upstreams, partners, journal: { url: sqlite.url } }, []],
+    ['returns no warning for SQLite without keys and without V2', { journal: { url: sqlite.url } }, []],
+    ['returns no warning without a journal', { upstreams, partners, journal: { url: 'none' } }, []],
+    ['warns at legacy if no header names the school', { upstreams, partners: [{ ...own, canary: {} }], journal: sqlite }, [header]],
+    ['returns no warning at v3 if no header names the school', { upstreams, partners: [{ ...own, stage: 'v3', canary: {} }], journal: sqlite }, []],
   ] // prettier-ignore
   it.each(rows)('%s', (_what, sections, warnings) => {
     const { upstreams: more, ...rest } = sections as { upstreams?: object }

@@ -41,7 +41,8 @@ describe.each([
     RawClient.open(port, first, tls && { ca: tls.cert, servername: 'localhost' })
 
   /**
-   * Starts a server with a handler for each path. `asked` holds the paths of the requests, and `faults` the requests that the server refused.
+   * Starts a server with a handler for each path. `asked` lists the requested paths, `faults` the reported connection faults, and `closed`
+   * whether each connection that the server closed was idle or new.
    */
   async function start(
     handlers: Readonly<Record<string, Handler>>,
@@ -83,7 +84,7 @@ describe.each([
       expect(statusesOf(await client.untilClosed())).toEqual([200, 400])
     })
 
-    it('gets the reply of the error hook if the server has an error hook', async () => {
+    it('gets the reply that onCutOff writes if the server has this hook', async () => {
       const first = held()
       const { port, faults } = await start(
         { '/first': first.handler, '/upload': readsBody },
@@ -126,7 +127,7 @@ describe.each([
 
   describe('an HTTP/1.0 request with Transfer-Encoding', () => {
     it.each(['', 'Connection: keep-alive\r\n'])(
-      'is the last of its connection, with the header %j',
+      'is the last request of its connection, even with the header %j',
       async (line) => {
         const { port, asked } = await start({ '/upload': readsBody, '/smuggled': readsBody })
         const request = upload.replace('1.1', '1.0').replace('Host', `${line}Host`)
@@ -199,10 +200,10 @@ describe.each([
     expect(replies[0]?.body).toHaveLength(200 * 65_536)
   })
 
-  describe('connections beyond the limit', () => {
+  describe('a connection beyond the limit', () => {
     const half = 'GET /first HTTP/1.1\r\nHost: x\r\nX-Un'
 
-    it('make the server close the connections that were idle longest, and no connection with a request', async () => {
+    it('makes the server close the connection that was idle longest, and no connection with a request', async () => {
       const first = held()
       const { port, asked, closed } = await start(
         { '/first': first.handler, '/kept': readsBody },
@@ -222,7 +223,7 @@ describe.each([
       expect(await busy.until('held')).toMatch(/^HTTP\/1\.1 200 /)
     })
 
-    it('are closed themselves if every other connection has a request', async () => {
+    it('is closed itself if every other connection has a request', async () => {
       const first = held()
       const { port, asked, closed } = await start({ '/first': first.handler }, undefined, 2)
       const busy = [await open(port, get('/first')), await open(port, get('/first'))]

@@ -1,6 +1,6 @@
 /**
  * The fields of service.md 2.1 to 2.10 in the notation of that page, with the additions of service-facts 7 and 17. Where the page says "as"
- * or "same fields", the fields are written out. Every navigation property has `nav`. Commas separate types with the same fields. An
+ * or "same fields", the fields are written out. Each navigation property is marked `nav`. Commas separate types with the same fields. An
  * indented line continues the line above.
  */
 export const documentedFields = `

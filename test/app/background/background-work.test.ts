@@ -24,7 +24,7 @@ interface FakeThread {
   readonly main: MainCalls
   /** The names and arguments of the calls that the thread has received. */
   readonly got: (readonly unknown[])[]
-  /** Answers the calls of one name, the first call first. */
+  /** Answers up to `count` unanswered calls of one name, oldest first. */
   readonly answer: (name: string, count?: number, result?: unknown) => Promise<void>
   readonly end: (cause?: unknown) => Promise<void>
   isTerminated: boolean
@@ -32,7 +32,7 @@ interface FakeThread {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** A fake thread that the test controls. */
+/** Creates a fake thread that the test controls. */
 function fakeThread(main: MainCalls, onEnd: (cause: unknown) => void) {
   const waiting: { readonly name: string; readonly call: PromiseWithResolvers<never> }[] = []
   const got: FakeThread['got'] = []
@@ -193,7 +193,7 @@ describe('comparison in a background thread', () => {
     await clock.pass(10_000)
     comparison.offer(read())
     expect(threads).toHaveLength(2)
-    // The first missed exchange is the second exchange of the failed thread. The other arrived while there was no thread.
+    // The first missed exchange is the second exchange of the failed thread. The second arrived while there was no thread.
     expect(kept).toEqual(['added answers', 'missed answers', 'missed answers'])
     expect(compared.map(({ records }) => records)).toEqual([[], []])
   })

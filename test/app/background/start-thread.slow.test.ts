@@ -15,7 +15,7 @@ const rule = {
   when: { v2Class: 'code:*' },
 }
 
-/** The arguments of a thread: a partner with every possible setting. */
+/** Returns the arguments of a thread, whose partner has a rule, an error text and client credentials. */
 function startOf(change: Partial<ThreadStart> = {}): ThreadStart {
   const config = parseConfig({
     upstreams: { v3: { baseUrl: 'http://127.0.0.1:1' }, v2: { baseUrl: 'http://127.0.0.1:2' } },
@@ -58,7 +58,7 @@ const niceValues = (): readonly number[] =>
   })
 
 describe('the thread of background work', () => {
-  it('accepts a partner with every possible setting, answers calls, and ends when it is closed', async () => {
+  it('accepts a partner with rules and secrets, answers calls, and ends when it is closed', async () => {
     const ends: unknown[] = []
     const thread = startBackground(startOf(), noCalls, (cause) => ends.push(cause))
     await thread.call('wrote', 'acme', ['key', undefined])
