@@ -39,7 +39,7 @@ const exceptions: Readonly<
 
 const numbers = ['Edm.Int32', 'Edm.Int64', 'Edm.Decimal', 'Edm.Double']
 
-/** The EDM types that the text of a literal rule may have as an expression. */
+/** The EDM types that the parser may give to the input of a rule for literals. */
 const literalTypes: Readonly<Record<string, readonly string[]>> = {
   boolean: ['Edm.Boolean'],
   booleanValue: ['Edm.Boolean'],
@@ -55,7 +55,7 @@ const literalTypes: Readonly<Record<string, readonly string[]>> = {
 
 const optionRules = ['filter', 'orderby', 'orderBy', 'expand', 'select', 'queryOptions', 'systemQueryOption']
 
-/** The text before and after the input of a rule that makes it an expression. */
+/** The text that must surround the input of a rule to make it an expression. */
 const frames: Readonly<Record<string, readonly [before: string, after: string]>> = {
   anyExpr: ['Items/', ''],
   durationValue: ["duration'", "'"],
@@ -63,7 +63,7 @@ const frames: Readonly<Record<string, readonly [before: string, after: string]>>
 
 function readCase({ rule, input }: AbnfCase): void {
   if (optionRules.includes(rule)) {
-    // A plus sign in a URI stands for itself (RFC 3986).
+    // A plus sign in the cases stands for itself (RFC 3986), but parseQuery would decode it as a space.
     parseQuery(input.replaceAll('+', '%2B'))
     return
   }
@@ -99,7 +99,7 @@ describe('the parser, on the OData ABNF 4.01 test cases', () => {
   })
 
   test.each(asStated.map((abnfCase) => [keyOf(abnfCase), abnfCase] as const))(
-    'treats the case as stated: %s',
+    'accepts or rejects the case as the file of OASIS states: %s',
     (_key, abnfCase) => {
       const outcome = outcomeOf(abnfCase)
       if (abnfCase.failAt === undefined) expect(outcome).toBe('accepted')

@@ -125,7 +125,7 @@ function tail(
     expression.map((predicate): PathSegment => ({ kind: '$filter', predicate, position })),
     fc.constant<PathSegment>({ kind: 'annotation', term: 'Term', position }),
     fc.constant<PathSegment>({ kind: 'annotation', term: 'NS.Term', qualifier: 'Q', position }),
-    // With literal arguments only, an unqualified name would be parsed as a key.
+    // The name is qualified, because an unqualified name with literal arguments would be parsed as a property with a key.
     parameters(expression).map((given): PathSegment => ({
       kind: 'function',
       name: 'NS.F',
@@ -300,7 +300,7 @@ const { expand, select } = fc.letrec<{ expand: ExpandItem; select: SelectItem; n
   }),
 )
 
-/** Generates any options of a request. */
+/** Generates any combination of the query options of a request. */
 export const queryOptions: Arbitrary<QueryOptions> = given<QueryOptions>({
   ...refOptions,
   filter: expression,

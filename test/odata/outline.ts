@@ -30,7 +30,7 @@ function pathText({ root, segments }: PathExpr): string {
   return [...start, ...segments.map(segmentText)].join('/')
 }
 
-/** Writes a syntax tree in a short prefix form for tables of tests, such as `(and (eq Name 'Milk') (not Open))`. */
+/** Writes a syntax tree in a short prefix form for test tables, such as `(and (eq Name 'Milk') (not Open))`. */
 export function outline(node: Expr): string {
   switch (node.kind) {
     case 'literal':

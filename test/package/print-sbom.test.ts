@@ -22,9 +22,9 @@ test('the bill of materials lists the dependencies, including an indirect one, a
   expect(sbom.metadata.component).toEqual({ name: 'markbridge', version: own.version })
   const listed = sbom.components.map(({ name, group }) => (group === undefined ? name : `${group}/${name}`))
   expect(listed).toEqual(expect.arrayContaining(Object.keys(own.dependencies)))
-  // Both pg and @types/pg need this package.
+  // This indirect dependency is needed by pg, and by the development dependency @types/pg.
   expect(listed).toContain('pg-protocol')
-  // prom-client needs @opentelemetry/api, which is therefore in both lists.
+  // @opentelemetry/api is a development dependency, but prom-client needs it too.
   const development = Object.keys(own.devDependencies).filter((name) => name !== '@opentelemetry/api')
   expect(listed.filter((name) => development.includes(name))).toEqual([])
 })

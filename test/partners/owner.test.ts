@@ -79,7 +79,7 @@ describe('the owner of a batch', () => {
     ['lists of objects', '[{"id":"a"}]', '[{"id":"b"}]'],
     ['a list and its text', '["a"]', JSON.stringify('["a"]')],
   ]
-  it.each(texts)('differs if the same claim of two tokens holds %s', (_what, one, other) => {
+  it.each(texts)('differs if the same claim of two tokens contains %s', (_what, one, other) => {
     for (const name of ['organisation', 'client_id']) {
       const of = (text: string): string => ownerOf(jwtOf(`{"iss":"idp","azp":"app","${name}":${text}}`))
       expect(of(one)).not.toBe(of(other))
@@ -127,7 +127,7 @@ describe('the owner of a batch', () => {
   })
 })
 
-describe('the claims of a token', () => {
+describe('a token without a usable claim', () => {
   const tokens: [what: string, claims: string][] = [
     ['only an issuer', '{"iss":"idp","aud":"v3","jti":"1"}'],
     ['empty claims', '{"iss":"idp","client_id":"","azp":null,"appid":[],"sub":{ }}'],
@@ -137,7 +137,7 @@ describe('the claims of a token', () => {
     ['a repeated name in a nested claim', '{"iss":"idp","client_id":"app","more":{"a":1,"a":2}}'],
     ['text after its claims', '{"iss":"idp","client_id":"app"} {}'],
   ]
-  it.each(tokens)('name no client if the token has %s', (_what, text) => {
+  it.each(tokens)('names no client if it has %s', (_what, text) => {
     const identity = identify(acme, { authorization: jwtOf(text), subscriptionKey: 'key' })
     expect(identity.isNamed).toBe(false)
   })

@@ -80,7 +80,7 @@ describe('the partner registry, after its partners were replaced', () => {
       { partner: 'c', revision: 'previous', requests: 1 },
       { partner: 'a', revision: 'current', requests: 1 },
     ])
-    // A second call of the returned function has no effect.
+    // Calls each function twice, because the second call must have no effect.
     for (const end of [...leave, ...leave]) end()
     expect(registry.underWay()).toEqual([{ partner: 'a', revision: 'current', requests: 1 }])
     leaveNew()

@@ -22,7 +22,7 @@ type Ended = Partial<Omit<ExchangeResult, 'parts'>>
 
 const byteBudget = createByteBudget(1_000_000)
 
-/** Opens an exchange, lets `serveOnSide` fill in its result, and ends it after a second. `own` replaces parts of the context. */
+/** Opens an exchange, lets `serveOnSide` fill in its result, and ends it after a second. `own` replaces members of the context. */
 async function serve(
   own: Partial<Context>,
   received: Partial<Received>,

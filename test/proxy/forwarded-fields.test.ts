@@ -32,7 +32,7 @@ const rows: [peer: string | undefined, headers: Record<string, string>, hops: st
   ['10.1.2.3', { 'x-forwarded-proto': 'https', 'x-forwarded-for': '192.0.2.7' }, '192.0.2.7, 10.1.2.3', 'https'],
   ['::ffff:10.1.2.3', { 'x-forwarded-proto': 'HTTPS' }, '10.1.2.3', 'https'],
   ['fd00::1', { 'x-forwarded-for': '2001:db8::1' }, '2001:db8::1, fd00::1', 'http'],
-  // This client claims hops before itself. The proxy added the client's address behind them.
+  // The client claims two earlier hops. Only 192.0.2.7 counts, which the trusted proxy added.
   ['127.0.0.1', { 'x-forwarded-for': '10.9.9.9, 198.51.100.1, 192.0.2.7' }, '192.0.2.7, 127.0.0.1', 'http'],
   ['127.0.0.1', { 'x-forwarded-for': '192.0.2.7, 10.0.0.2' }, '192.0.2.7, 10.0.0.2, 127.0.0.1', 'http'],
   ['127.0.0.1', { 'x-forwarded-for': 'unknown, <script>, 10.0.0.2' }, '10.0.0.2, 127.0.0.1', 'http'],
@@ -109,7 +109,7 @@ it.each([
   ['fe80::1%eth0', false],
   ['', false],
   ['10.0.0.1, 10.0.0.2', false],
-])('the test for trusted proxies returns for the address %j: %s', (address, held) => {
+])('the list of trusted proxies contains the address %j: %s', (address, held) => {
   expect(trusted.has(address)).toBe(held)
 })
 

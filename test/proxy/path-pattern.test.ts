@@ -29,7 +29,7 @@ describe('createPathTest', () => {
   ])(
     'takes at most as many steps as the product of the pattern and path lengths for the pattern %s',
     (pattern, path) => {
-      // None of these tests would end if every way to divide the path were tried.
+      // A path test that tried every way to divide the path would practically never end.
       expect(createPathTest(pattern)(segmentsOf(path))).toBe(false)
     },
   )

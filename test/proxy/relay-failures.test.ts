@@ -79,7 +79,7 @@ describe('a client that disconnects from the relay', () => {
     await upstream.until('ab')
     client.socket.destroy()
     await client.untilClosed()
-    // The relay sees the end of the first connection before the end of this connection.
+    // Waits for the reply to a later request, by which time the relay has seen the first client disconnect.
     await exchange(relay.port, 'GET / HTTP/1.1\r\n\r\n')
     reply()
     const { status, reason, fields, body } = await kept.promise
@@ -157,7 +157,7 @@ describe('the relay with no free connection to V2', () => {
 })
 
 describe('a stage that changes before the relay sends the first byte of a write', () => {
-  /** Returns a check that passes until the stage changes, as if other instances took over the partner while this process was paused. */
+  /** Returns a stage that the test can change, and a call that refuses to send once the stage is no longer current. */
   const changing = () => {
     const stage = { isCurrent: true }
     const beforeSend = (): void => {

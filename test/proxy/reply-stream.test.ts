@@ -20,7 +20,7 @@ const part = (n: number): PartReply => ({
   json: `[${n}]`,
 })
 
-/** Creates a client that waits for a reply to a number of records, the reply, and the function that writes its parts. */
+/** Opens a client that waits for the reply to a number of records. Returns the client, the HTTP response and the batch reply. */
 async function openReply(records: number) {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -38,7 +38,7 @@ export interface RelaySettings {
   readonly call?: Partial<ForwardCall>
 }
 
-/** Starts a relay to this address behind a bare server. */
+/** Starts a plain HTTP server that forwards every request through a relay to this address. */
 export async function startRelay(url: string, settings: RelaySettings = {}): Promise<RelayUnderTest> {
   const { timeoutMs = 300, connections = 4, acquireMs = 2_000, call = {} } = settings
   const log: string[] = []

@@ -113,7 +113,7 @@ describe('the list of received rows in a next link', () => {
     )
   })
 
-  it('takes no other row for a received row, even on a page where hashes of four bytes collide', () => {
+  it('mistakes no other row for a received row, even on a page where hashes of four bytes collide', () => {
     const rows = Array.from({ length: 16_000 }, (_, index) => mark(guidOf(index)))
     for (const at of [1, 4_000, 8_000, 15_999]) {
       const text = writeGivenRows(rows.slice(0, at), rows.slice(at))

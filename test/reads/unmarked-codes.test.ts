@@ -19,7 +19,7 @@ const clientOf = (credentialsHash: string, unmarkedLetters: string[], id = 'acme
   identity: { credentialsHash },
 })
 
-/** Opens a session with a V3 whose lookup has pages of one code, with other ids for each read. */
+/** Opens a session with a V3 whose code lookup has two pages. Each page has one code with its own id, and a row that is no code. */
 function openSession() {
   const clock = createManualClock()
   const { signal } = new AbortController()
