@@ -13,7 +13,7 @@ import { nestedRecord } from '../writes/planned-record.ts'
 
 const postedOn = '2026-06-10T10:00:31.254Z'
 
-/** Returns the echo of a mark. `own` holds the posted values and any other property of the echo. */
+/** Returns what the service shows for a posted mark. `Comment` and `MinutesLate` are the posted values. `own` replaces other properties. */
 function echo(
   shown: Echo['shown'],
   {

@@ -118,7 +118,7 @@ describe('decideReadBack', () => {
             Qualifier: { ...posted.Qualifier, Comment },
           })
           const row = store(withText(one), cutting, 5)
-          // The limit and the clock of the service are not known yet. The record must not be posted again.
+          // A fresh profile has no cut length and no clock difference. After "absent" the adapter would post the record again.
           expect(['applied', 'unclear']).toContain(kindOf(withText(one), row))
           const known = learned(withText(two), store(withText(two), cutting, 5), 5)
           expect(kindOf(withText(one), row, known)).toBe('applied')
@@ -127,7 +127,7 @@ describe('decideReadBack', () => {
     )
   })
 
-  it('does not take a mark with other values for the posted mark', () => {
+  it('does not mistake a mark with other values for the posted mark', () => {
     const words = fc.stringMatching(/^[a-z]{1,12}( [a-z]{1,12}){0,3}$/)
     fc.assert(
       fc.property(record, words, words, rules, (posted, one, two, ruled) => {
@@ -234,7 +234,7 @@ describe('decideReadBack', () => {
     it('never decides "applied" for a mark that was not applied, unless the older mark has the same values', () => {
       fc.assert(
         fc.property(two, rules, (drawn, ruled) => {
-          // A service with its own clock whose replies repeat the posted values may show the posted time by chance.
+          // A service with its own clock whose replies repeat the posted values is left out: it may show the posted time by chance.
           fc.pre(drawn.echo === 'stored' || ruled.clock === 'client')
           const { kind, isSame } = play(drawn, ruled, false)
           if (!isSame) expect(kind).not.toBe('applied')

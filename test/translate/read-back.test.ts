@@ -39,14 +39,14 @@ const whileSent = { RecordedOn: '2026-06-10T10:00:30.7Z' }
 const minuteAfter = { RecordedOn: '2026-06-10T10:01:30.5Z' }
 const withoutTime = { RecordedOn: null }
 
-/** The journal's knowledge that an older record was confirmed with the id of `row` and these times. */
+/** Returns facts in which the journal knows that older records were confirmed with the id of `row` and these times. */
 const confirmedAt = (...times: string[]): Pick<ReadBackFacts, 'confirmedAt'> => ({
   confirmedAt: (externalId) => (externalId === row.ExternalID ? times.map((time) => Date.parse(time)) : []),
 })
 const known = (mark: { readonly RecordedOn: string }): Pick<ReadBackFacts, 'confirmedAt'> =>
   confirmedAt(mark.RecordedOn)
 
-/** The journal's knowledge that older records were posted with these values and have unknown outcomes. */
+/** Returns facts in which the journal knows that older records were posted with these values and have unknown outcomes. */
 const lostOlder = (...values: object[]): Pick<ReadBackFacts, 'lost'> => ({
   lost: values.map((own) => ({ ...posted, ...own })),
 })

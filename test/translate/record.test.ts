@@ -77,7 +77,7 @@ function translate(record: FlatRecord): V3Record {
   return translated
 }
 
-/** Returns what a client sees of a flat record that the service echoed whole. A missing member is null there. */
+/** Returns the flat reply to a record if V3 repeats all its values. Members that the record lacks are null in the reply. */
 function replyTo(record: FlatRecord, id: string): FlatReply {
   return {
     ExternalID: id,
@@ -130,7 +130,7 @@ describe('toV3Record', () => {
           expect(isReplyTo(posted, reply)).toBe(true)
           const back = toFlatReply(posted, reply)
           expect(back).toStrictEqual(replyTo(record, id))
-          // The record that the client reads has the same content.
+          // A client that decodes the reply as a record gets the posted content.
           const again = decodeRecord(encodeFlatReply(back, 'c', 'none')).record
           expect({ ...again, unmapped: undefined, converted: undefined }).toStrictEqual({
             converted: undefined,
@@ -155,7 +155,7 @@ describe('toV3Record, for members that V3 does not have', () => {
   ]
   const record = { ...flat, unmapped }
 
-  it('names at most 20 members in a fault in the mode strict', () => {
+  it('returns at most 20 faults in the mode strict', () => {
     const many = { ...record, unmapped: Array.from({ length: 900 }, (_, n) => ({ name: `a${n}`, raw: '1' })) }
     expect(toV3Record(many, { ...mapping, unmappedFields: 'strict' }, at).faults).toHaveLength(20)
   })

@@ -14,7 +14,7 @@ const reply = fc.record({
   ),
 })
 
-/** Replies in the order of a batch. The numbers of changesets count up, and parts without a changeset stand between the changesets. */
+/** Part replies in the order of a batch. The changeset numbers increase, and parts without a changeset may occur between changesets. */
 const replies = fc.array(fc.tuple(reply, fc.constantFrom(0, 0, 1, 2), fc.boolean())).map((rows) => {
   let changeset = 0
   let inside = false

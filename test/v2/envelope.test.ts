@@ -219,7 +219,7 @@ describe('decodeBatch, for a part that follows another part', () => {
   const HTTP = `${LINE}Prefer: return=minimal\n`
   const withId = (id: string): string => part(HTTP, '', `${MIME}Content-ID: ${id}\n`)
   const both = (id: string, http: string): string => part(HTTP, http, `${MIME}Content-ID: ${id}\n`)
-  /** Returns the head of the last part, or the code for which the batch is rejected. */
+  /** Returns the head of the last part, or the code of the error if the batch is rejected. */
   const lastOf = (...parts: readonly string[]): unknown => {
     try {
       const { contentId, contentIdInHttp, prefersMinimal, start = 0, end = 0 } =

@@ -56,7 +56,7 @@ describe('decodeBatch with hostile input', () => {
     expect(() => {
       for (const cost of steps) work += cost
     }).toThrow(AdapterError)
-    // Two searches go through 75,000 lines. 2,000 lines count as one mebibyte.
+    // Two searches read 75,000 lines each, and 2,000 lines cost as much as one mebibyte: 75 MiB in all.
     expect(work).toBeGreaterThanOrEqual(70 * 1_048_576)
   })
 
@@ -70,7 +70,7 @@ describe('decodeBatch with hostile input', () => {
           for (const cost of decodeBatchInSteps(Buffer.from(text), 'multipart/mixed; boundary=b'))
             costs.push(cost)
         } catch (error) {
-          // A body that exceeds a limit is not read to its end.
+          // A body that exceeds a limit is not read to its end, so its cost is not checked.
           if (
             error instanceof AdapterError &&
             ['ADP_LIMIT', 'ADP_HEADER', 'ADP_PART_TYPE'].includes(error.code)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 
 import { createBatchEncoder, type PartReply } from '../../../src/v2/index.ts'
 
-/** Returns distinguishable guids: …01, …02 and so on, in the order in which they are created. */
+/** Returns a function that creates the guids …01, …02 and so on. */
 function numberedIds(): () => string {
   let count = 0
   return () => `00000000-0000-4000-8000-${String((count += 1)).padStart(12, '0')}`
@@ -19,7 +19,7 @@ const created: PartReply = {
 
 describe('createBatchEncoder', () => {
   it.each(['flat', 'nested'] as const)(
-    'writes the Location of a created record in the layout %s (protocol A8)',
+    'writes the Location of a created record in the layout %s (batch-wire A8)',
     (layout) => {
       const encoder = createBatchEncoder(
         layout,

@@ -147,7 +147,7 @@ test('guessBoundary reads each line only once, even if many lines look like deli
 })
 
 it('the remedies cover every error of a batch file and of its request', () => {
-  // The other error codes belong to other requests or to the exchange.
+  // These errors concern other requests or the connection, so a batch file needs no remedy for them.
   const others = ['ADP_FORBIDDEN', 'ADP_NOT_ACCEPTABLE', 'ADP_QUERY', 'ADP_SLOW_CLIENT']
   const needed = Object.entries(errorRules)
     .filter(([code, rule]) => (rule.class === 'request' || rule.class === 'record') && !others.includes(code))

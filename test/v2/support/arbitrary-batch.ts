@@ -73,7 +73,7 @@ const parts = fc
     ),
   ])
 
-// Boundaries of which some are prefixes of others. No boundary equals another boundary followed by two dashes.
+// Some boundaries are prefixes of others. No boundary is another one followed by two dashes, which would be its closing delimiter.
 const boundaries = fc.shuffledSubarray(
   ['b', 'bb', 'b-b', 'B', "b'()+_,-./:=?b", 'batch_1', 'batch_12', 'c'.repeat(70), 'c c'],
   {

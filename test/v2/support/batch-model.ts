@@ -34,7 +34,7 @@ export interface ChangesetModel {
   readonly parts: readonly PartModel[]
 }
 
-/** A batch and its form. Texts have LF as line end. `lineEnds` says in turn which line ends become CRLF. */
+/** A batch and its form. All texts have LF. `lineEnds` is applied cyclically to the line ends of the body: true makes an LF a CRLF. */
 export interface BatchModel {
   readonly boundary: string
   readonly quoted: boolean
@@ -50,7 +50,7 @@ export function isChangeset(item: PartModel | ChangesetModel): item is Changeset
   return 'parts' in item
 }
 
-/** Returns the parts of a batch in order, with the position of their changesets. */
+/** Returns the parts of a batch in order, each with the position of its changeset, counted from 1. */
 export function partsOf(batch: BatchModel): { part: PartModel; changeset: number | undefined }[] {
   let changesets = 0
   return batch.items.flatMap((item): { part: PartModel; changeset: number | undefined }[] => {

@@ -4,7 +4,7 @@ export const LINE = 'POST AttendanceRecords HTTP/1.1\n'
 
 export const batchOf = (json: string): string => `${MIME}\n${LINE}\n${json}\n--b--\n`
 
-/** A hostile body. `expected` is the number of its parts, or the code for which it is rejected. */
+/** A hostile body. `expected` is the number of its parts, or the code of the error if the body is rejected. */
 export type HostileBody = [what: string, expected: number | string, text: () => string, boundary?: string]
 
 /** Returns bodies of about `size` bytes that are expensive for a careless reader. Bodies of 2 MiB exceed every limit. */

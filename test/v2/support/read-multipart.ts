@@ -4,8 +4,8 @@ export interface WrittenPart {
 }
 
 /**
- * Reads a well-formed multipart body with CRLF (RFC 2046 5.1.1). Any deviation throws. The reader shares no code with the codec, so that
- * each checks the other.
+ * Reads a well-formed multipart body with CRLF (RFC 2046 5.1.1). Throws an error for any deviation. The reader shares no code with the
+ * encoder under test.
  */
 export function readMultipart(body: string, boundary: string): WrittenPart[] {
   const close = body.startsWith(`--${boundary}--`) ? body : body.split(`\r\n--${boundary}--`)[0]

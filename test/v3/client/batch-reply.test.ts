@@ -37,7 +37,7 @@ function json(responses: unknown): UpstreamReply {
 
 const jsonAnswer = ({ id, status = 201, n }: Part): object => ({ id, status, headers: { 'RETRY-after': '3' }, body: JSON.parse(record(n)) as unknown }) // prettier-ignore
 
-/** Returns one word for each record: the number in the id of its record, its status, or the reason why it is unknown. */
+/** Returns one word for each record: the number in the id if it was accepted, the status if it was refused, or else the reason. */
 function outcomes(
   own: UpstreamReply,
   count: number,
@@ -75,7 +75,7 @@ describe('readBatchReply', () => {
   it.each(rows)('finds the outcome of each record %s', (_name, parts, words, sound) => {
     expect(outcomes(multipart(parts), 3)).toEqual({ words, sound })
     const flat = parts.flat()
-    // In JSON every answer has an id.
+    // The same answers in JSON must give the same outcomes. In JSON every answer has an id.
     if (flat.every(({ id }) => id !== undefined))
       expect(outcomes(json(flat.map(jsonAnswer)), 3)).toEqual({ words, sound })
   })

@@ -10,7 +10,7 @@ const inBatch = named('serverError')
 const alone = named('otherRecord')
 const accepted: PostOutcome = { kind: 'accepted', reply: { ExternalID: 'x' } }
 
-/** Starts a post function. `answer` returns the result of each batch. */
+/** Creates a post function. `answer` returns the result of each batch. */
 function start(choice: Partial<BatchChoice>, answer: (count: number, records: string) => BatchResult) {
   const clock = createManualClock()
   const calls: string[] = []
@@ -72,7 +72,7 @@ describe('createBatchPost', () => {
     const large = (count: number, records: string): BatchResult =>
       records.includes('X') ? { kind: 'tooLong', throttled: undefined } : taken(count)
     const { calls, postAll } = start({ maxRecords: 8 }, large)
-    // The record is posted alone, and the answer to that post is its outcome.
+    // `g` and `X` end up in batches of one record. Each is posted alone, and the answer to this post is its outcome.
     expect(await postAll('abcdefgX')).toEqual([...Array<PostOutcome>(6).fill(accepted), alone, alone])
     await postAll('ijklmnop')
     expect(calls).toEqual(['[abcdefgX]', '[abcd]', '[efgX]', '[ef]', '[gX]', 'g', 'X', '[ijkl]', '[mnop]'])

@@ -9,7 +9,7 @@ import { drip, startRawUpstream } from '../../support/raw-upstream.ts'
 const credentials = { authorization: 'bearer t', subscriptionKey: 'k' }
 const BUDGET_MS = 400
 
-/** Starts a service that serves each connection with `serve` once a request begins. `closed` resolves when the client closes one. */
+/** Starts a service that calls `serve` once a request begins on a connection. `closed` resolves when the client closes a connection. */
 async function startRaw(serve: (socket: Socket) => void): Promise<{ url: URL; closed: Promise<undefined> }> {
   const { promise: closed, resolve } = Promise.withResolvers<undefined>()
   const { url } = await startRawUpstream((socket, seen, piece) => {
@@ -93,7 +93,7 @@ describe('the V3 client, for a service that repeats a header field', () => {
 })
 
 describe('the V3 client, for a service with a large reply', () => {
-  /** Returns `count` bytes of JSON, each in its own chunk. */
+  /** Returns a reply with `count` spaces, each in its own chunk, before an empty JSON object. */
   const inBytes = (count: number): string => `${HEAD}${'1\r\n \r\n'.repeat(count)}2\r\n{}\r\n0\r\n\r\n`
 
   it('closes the connection and reports a broken page if a page exceeds 4 MiB', async () => {
@@ -138,7 +138,7 @@ describe('the V3 client, for a service with a large reply', () => {
     const outcome = await read(service.url, 28_000)
     clearInterval(timer)
     expect(outcome).toEqual({ kind: 'read', json: {} })
-    // The service's own text accounts for 2.4 MB of the memory, and the heap may hold garbage of earlier tests.
+    // The limit allows for the text of the reply (2.4 MB), which this process also contains, and for garbage of earlier tests.
     expect(most).toBeLessThan(80_000_000)
   })
 })

@@ -133,7 +133,7 @@ describe('createV3Reader', () => {
     })
     const v3 = reader(upstream.url)
     const outcomes: unknown[] = []
-    // Each read starts after the previous request has arrived, so that its index is known. Four reads are in flight at a time.
+    // Each read starts after the previous request has arrived, so that its index is known. At most four reads are in flight at a time.
     for (let index = 0; index < 24; index += 1) {
       outcomes.push(get(v3, ended.get(index)?.signal).catch(() => 'ended'))
       await upstream.arrived(index + 1)
@@ -172,7 +172,7 @@ describe('parsePage', () => {
       fc.record({ value: fc.array(fc.record({ text })) }),
       text,
     )
-    // Filler rows, of about 130 KB but with few values, so that the parser cuts the page. The length of the first row shifts the cuts.
+    // Adds filler rows of about 130 KB with few values, so that the parser cuts the page. The length of the first row shifts the cuts.
     const rows = fc.tuple(fc.array(row, { minLength: 1, maxLength: 4 }), fc.nat(200)).map(([own, shift]) => {
       const fill = (length: number): object => ({ filling: 'x'.repeat(length) })
       const part = (): unknown[] => [fill(200), ...own]

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 
 import { runBounded } from '../../../src/v3/index.ts'
 
-/** A run that has ended: the order of starts and ends, and the largest number of tasks that ran at the same time. */
+/** The course of a run: the order of starts and ends, and the largest number of tasks that ran at the same time. */
 interface Trace {
   readonly started: number[]
   readonly ended: number[]
@@ -12,8 +12,8 @@ interface Trace {
 }
 
 /**
- * Runs tasks that end when the test says so. After each turn of the queue, one of the running tasks (chosen by `choices`) ends. No clock is
- * involved. `stopped` turns true when `stopAfter` tasks have ended.
+ * Runs tasks that end only when this function ends them. In each step it ends one of the running tasks, which `choices` selects. No clock
+ * is involved. `stopped` returns true once `stopAfter` tasks have ended.
  */
 async function run(
   keys: readonly string[],
