@@ -18,10 +18,10 @@ const MAX_READ_BYTES = 1_048_576
 const MAX_WRITE_BYTES = 8_388_608
 
 /**
- * Opens an exchange, and decides what must not depend on its outcome: whether the guards count it, whether it is compared, and how much of its
- * reply is copied. `after` must be called once, when the exchange is over. `after` hands the result to the log, the advice, the comparison,
- * the recorder and the guards. Advice, comparison and guards ignore a client whose credentials no service has accepted, because such a client
- * can invent schools and records at no cost.
+ * Opens an exchange, and decides what must not depend on its outcome: whether the guards count it, whether it is compared, and how much of
+ * its reply is copied. `after` must be called once, when the exchange is over. `after` hands the result to the log, the advice, the
+ * comparison, the recorder and the guards. Advice, comparison and guards ignore a client whose credentials no service has accepted, because
+ * such a client can invent schools and records at no cost.
  */
 export function openExchange(context: AfterContext, received: Received) {
   const { request, client, kind, side, entry } = received
@@ -54,9 +54,9 @@ export function openExchange(context: AfterContext, received: Received) {
 }
 
 /**
- * Counts the records of a write for the advice on the partner's next step. On V2 only writes count that were sent, and on V3 only records
- * that V3 confirmed or refused. A resend that the journal knows has no such record, because it was counted when it was first sent. At
- * `complete` no step follows, so nothing counts.
+ * Counts the records of a write for the advice on the partner's next step. If V2 serves, the records of every write that was sent count. If
+ * V3 serves, only the records that V3 confirmed or refused count. The records of a resend that the journal answers do not count again. At
+ * `complete` nothing counts, because no step follows.
  */
 function countWrite(
   { seen }: AfterContext,
@@ -74,7 +74,7 @@ function countWrite(
     outcome?.kind === 'answered'
       ? !outcome.answered.replayed
       : outcome?.kind === 'relayed' && outcome.outcome.kind !== 'notSent'
-  // A record with 409 does not count, because a newer mark replaced the record.
+  // A part with 409 does not count, because a newer mark superseded its record. A missing part is treated in the same way.
   const isSettled = (status = 409): boolean =>
     status !== 409 && ['good', 'refused'].includes(ofStatus(status))
   const records = () =>
@@ -108,19 +108,22 @@ function logWrite({ events, nowMs }: AfterContext, { client, receivedMs, result 
 /** The approximate size of a record in a batch, including the head of its part. */
 const RECORD_BYTES = 600
 
-/** Begins the trial that the partner's guards count for a write. A trial that begins once the outcome is known would favour one side. */
+/**
+ * Begins the trial that the partner's guards count for a write. Begins before the outcome is known, so that the outcome cannot bias the
+ * sample.
+ */
 function beginTrial(
   { guards }: AfterContext,
   { request, kind, client, unit, entry, receivedMs }: Received,
 ): ReturnType<AfterContext['guards']['begin']> {
   if (!isWriteKind(kind)) return undefined
   const { side, stage, revision } = entry
-  // Estimates the number from the length, because only the length is known at the beginning on both sides.
+  // Estimates the number of records from the length, the only measure that is known this early on both sides.
   const records = Math.round(Number(request.headers['content-length'] ?? 0) / RECORD_BYTES)
   return guards.begin({ partner: client.partner.id, unit, stage, revision, side, receivedMs, records })
 }
 
-/** Returns the duration of a write without its time in a queue. */
+/** Returns the duration of a write in milliseconds. On V3 it excludes the time in the queue of the rate limit. */
 function latencyOf({ receivedMs, result: { outcome } }: Exchange, endedMs: number): number {
   if (outcome?.kind === 'relayed') return outcome.endedMs - receivedMs
   return endedMs - receivedMs - (outcome?.kind === 'answered' ? outcome.answered.queuedMs : 0)
@@ -170,13 +173,15 @@ async function ofRelay(
   return ofTally({ unknown, notApplied, refused })
 }
 
-/** Returns the outcome for an error, or `undefined` if the client, the journal or overload caused the error, which affect both sides alike. */
+/**
+ * Returns the outcome for an error, or `undefined` if the client, the journal or overload caused the error, which affect both sides alike.
+ */
 function ofFailure(cause: unknown, side: Side): Outcome | undefined {
   if (!(cause instanceof AdapterError)) return isAbort(cause) ? undefined : 'serverError'
   const { code } = cause
   if (code === 'ADP_OUTCOME_UNKNOWN' || code === 'ADP_V2_OUTCOME_UNKNOWN') return 'unknown'
   if (code === 'ADP_INTERNAL') return 'serverError'
-  // On V2 this code means that the outcome of an older record on V3 is not known yet.
+  // If V2 serves, this code means that an older record is still unsettled on V3, which says nothing about V2.
   if (code === 'ADP_BUDGET_EXCEEDED') return side === 'v3' ? 'serverError' : undefined
   if (code === 'ADP_UPSTREAM_REFUSED') return 'refused'
   if (code === 'ADP_SLOW_CLIENT') return undefined
@@ -200,7 +205,9 @@ function ofStatus(status: number): Outcome {
   return status >= 400 ? 'refused' : 'good'
 }
 
-/** Offers a sampled exchange to the comparison. Reports the keys of any other write, because the comparison may be reading one of its marks. */
+/**
+ * Offers a sampled exchange to the comparison. Of any other write it reports the keys, because the comparison may be following their marks.
+ */
 function compare({ comparison, nowMs }: AfterContext, exchange: Exchange, isSampled: boolean): void {
   const { kind, client, entry, result } = exchange
   if (isSampled) {
@@ -211,7 +218,7 @@ function compare({ comparison, nowMs }: AfterContext, exchange: Exchange, isSamp
   }
 }
 
-/** Returns what the comparison needs of an exchange, or `undefined` if the exchange has nothing to compare. */
+/** Returns the data of an exchange that the comparison needs, or `undefined` if the exchange has nothing to compare. */
 function toOffered(exchange: Exchange, nowMs: () => number): OfferedExchange | undefined {
   const { request, client, entry, unit, receivedMs, target, side, result } = exchange
   const { plan, parts, settledMs, outcome } = result

@@ -4,15 +4,17 @@ import { AdapterError } from '../errors.ts'
 import { pathOf } from '../http/request-target.ts'
 import { createPathTest, segmentsOf } from './path-pattern.ts'
 
-/** A path pattern for `createPathTest`. The pattern allows the default methods of such paths, or the listed `methods`. */
+/**
+ * An entry of the pass-through list: a pattern for `createPathTest`, with the allowed `methods`. Default: the methods of `methodsOfKind`.
+ */
 export type AllowedPath = string | { readonly path: string; readonly methods: readonly string[] }
 
-/** The methods that every path on the pass-through list accepts by default. */
+/** The methods that a path accepts by default, unless `kinds` names the path. */
 export const readMethods: readonly string[] = ['GET', 'HEAD', 'OPTIONS']
 
 const BATCH = /\/\$batch\/?$/i
 
-/** The paths that accept other methods too (service.md 1.1, 1.2 and 4). Every other path of the service is read-only. */
+/** The paths whose default is not `readMethods` (service.md 1.1, 1.2 and 4). Every other path of the service is read-only. */
 const kinds: readonly { readonly pattern: RegExp; readonly methods: readonly string[] }[] = [
   { pattern: BATCH, methods: ['POST'] },
   { pattern: /\/v3\/(?:attendance\/)?attendancerecords(?:\(\))?\/?$/i, methods: [...readMethods, 'POST'] },
@@ -66,7 +68,7 @@ function isMultipart(headers: IncomingHttpHeaders): boolean {
   return /^\s*multipart\/mixed\b/i.test(headers['content-type'] ?? '')
 }
 
-/** Matches text that only requests of V2 contain: their path, their type, and members of their records (service.md 4.2). */
+/** Matches text that only requests of V2 contain: the path of a record, its type, or a member of a flat record (service.md 4.2). */
 const OF_V2 =
   /\/OData\/V1\/AttendanceRecords|AttendanceService\.Models\.OData|["'](?:AttendableEvent|SchoolAttendanceCode)["']\s{0,64}:/i
 
@@ -97,7 +99,9 @@ export function createBatchCheck({
 /** Matches the paths of metadata and service documents, which services show to every caller. */
 const PUBLIC = /\$metadata|^\/?$|\/v\d+(?:\/(?:attendance|learner))?\/?$/i
 
-/** Returns true if a status shows that the service accepted the credentials. Gateways answer OPTIONS themselves, so OPTIONS shows nothing. */
+/**
+ * Returns true if a status shows that the service accepted the credentials. Gateways answer OPTIONS themselves, so OPTIONS shows nothing.
+ */
 export function showsAcceptance(request: IncomingMessage, status: number): boolean {
   return status >= 200 && status < 300 && request.method !== 'OPTIONS' && !PUBLIC.test(pathOf(request))
 }

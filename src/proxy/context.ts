@@ -81,7 +81,7 @@ export function createInFlight() {
       count += 1
       return leave
     },
-    /** Resolves when no request is in flight. Must be called only once no new request can arrive. */
+    /** Resolves when no request is in flight. Must not be called while new requests can arrive. */
     idle: (): Promise<void> =>
       count === 0 ? Promise.resolve() : new Promise((resolve) => waiting.push(resolve)),
     count: (): number => count,

@@ -15,7 +15,7 @@ export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly target: RequestTarget
-  /** The part of the path before the route, in the client's spelling. */
+  /** The beginning of the path, before the segments that the route matches, in the client's spelling. Empty for most clients. */
   readonly prefix: string
   readonly client: Client
   readonly entry: StageEntry
@@ -27,7 +27,6 @@ export interface Exchange {
   readonly receivedMs: number
   /** The maximum size of the copy of the reply in bytes, or 0 for no copy. With a copy, a write for V2 is read before it is forwarded. */
   readonly copyBytes: number
-  /** The result, which the handler of the request fills in. */
   readonly result: ExchangeResult
 }
 
@@ -61,8 +60,8 @@ export interface ExchangeResult {
 
 /**
  * Checks that the stage of a request still applies. Must be called immediately before a write for V3 is stored, or before the first byte of
- * a write is sent to V2. Throws `ADP_STAGE_UNKNOWN` if other instances may have declared this instance dead since the side of the request
- * was decided.
+ * a write is sent to V2. Throws `ADP_STAGE_UNKNOWN` if other instances may have declared this instance dead after it chose the side of the
+ * request.
  */
 export function expectCurrent(entry: Pick<StageEntry, 'isCurrent'>): void {
   if (entry.isCurrent()) return

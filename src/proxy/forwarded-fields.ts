@@ -53,8 +53,8 @@ const OVERRIDE =
   /^(?:x-(?:http-)?method(?:-override)?|x-original-.*|x-rewrite-.*|x-envoy-original-path|(?:x-|x-waws-)unencoded-url)$/
 
 /**
- * Matches fields by which a gateway tells its service who the caller is and which way the request took, or by which a caller asks for
- * internals of the gateway. The adapter never forwards such a field from a client to V3. V2 still gets these fields, as before the adapter
+ * Matches fields by which a gateway tells its service who the caller is and how the request was routed, or by which a caller asks for
+ * internals of the gateway. The adapter never forwards these fields from a client to V3. V2 still gets them, as it did before the adapter
  * was installed.
  */
 const OF_GATEWAYS =
@@ -72,7 +72,9 @@ export function isForwarded(headers: IncomingHttpHeaders): boolean {
   return Object.keys(headers).some((name) => FORWARDING.test(plainName(name)))
 }
 
-/** The proxies that may say which address a client called, and this address if the configuration sets it. */
+/**
+ * Decides which forwarding fields are believed: those of a peer in `trustedProxies`, unless `publicUrl` sets the address that clients call.
+ */
 interface ForwardingTrust {
   readonly trustedProxies: AddressList
   readonly publicUrl?: URL | undefined
@@ -110,7 +112,7 @@ export function replaceForwarding(
     headers['x-forwarded-prefix'] = prefix
 }
 
-/** Returns the last untrusted hop and the hops after it. Earlier hops are only claims of this untrusted hop. */
+/** Returns the last hop that is not a trusted proxy, and the hops after it. That hop may have invented all earlier hops. */
 function trustedHops(hops: readonly string[], trusted: AddressList): readonly string[] {
   const client = hops.findLastIndex((hop) => !trusted.has(hop))
   return hops.slice(Math.max(client, 0)).filter((hop) => isIP(hop) !== 0)
@@ -126,14 +128,16 @@ function itemsOf(field: string | string[] | undefined): string[] {
  * as the next request on the connection. Without the credentials, the request would be denied.
  */
 const KEPT: ReadonlySet<string> = new Set(['content-length', 'authorization', 'ocp-apim-subscription-key'])
-/** The fields that are set again for the next hop. Node.js answers `Expect`, and `replaceForwarding` sets the forwarding fields. */
+/** The forwarding fields that `replaceForwarding` has set. `REPLACED` fields of a client are dropped; Node.js itself answers `Expect`. */
 const FORWARDED = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'] as const
 const REPLACED: ReadonlySet<string> = new Set([
   ...FORWARDED,
   ...['x-forwarded-port', 'x-forwarded-prefix', 'host', 'expect'],
 ])
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'ocp-apim-subscription-key'])
-/** The fields of which only the first is forwarded. Node.js uses the first; a service that used the last would see another client. */
+/**
+ * Of these fields only the first occurrence is forwarded. The adapter judges the first; a service might use the last, of another client.
+ */
 const ONCE: ReadonlySet<string> = new Set(['authorization', 'content-type'])
 
 /**
@@ -207,10 +211,10 @@ function filterFields(raw: readonly string[], passes: (name: string, value: stri
 }
 
 const BASE64_RUN = /[A-Za-z0-9+/_-]{4,}/g
-/** The number of nested encodings in which a credential is searched. */
+/** The number of layers that are searched for a credential: the text itself, and the text decoded once and twice. */
 const MAX_LAYERS = 3
 
-/** Returns the credentials of a call that the client did not send, and which the reply must not reveal. */
+/** Returns those credentials of a call that the client did not send itself. The reply must not reveal them. */
 export function addedCredentials(sent: V3Credentials, client: V3Credentials): string[] {
   const token = (authorization: string): string => authorization.replace(/^bearer +/i, '')
   const added: string[] = []
@@ -240,7 +244,7 @@ function decodings(text: string): string[] {
     )
   if (text.includes('\\')) texts.push(text.replaceAll('\\', ''))
   for (const [run] of text.matchAll(BASE64_RUN)) {
-    // Other base64 characters may stand before the credential, which shifts its groups of four.
+    // Decodes from each of the four offsets, because characters before the credential may shift its groups of four.
     for (let shift = 0; shift < 4; shift += 1)
       texts.push(Buffer.from(run.slice(shift), 'base64').toString('latin1'))
   }

@@ -40,7 +40,7 @@ export interface ForwardCall {
   readonly credentials?: V3Credentials
   /** Limits the rate of calls and the time. If `undefined`, the request waits only for a connection. */
   readonly budget?: CallBudget
-  /** The replacements for absolute links to paths below the upstream's address. The `from` of the last entry is empty. */
+  /** The replacements for absolute links below the upstream's address. Each `from` is a path; the last is empty and matches every link. */
   readonly links?: readonly LinkRewriting[] | undefined
   /** True if the query differs from the client's (see `ReplyOptions`). Default: false. */
   readonly queryRewritten?: boolean
@@ -136,7 +136,10 @@ export function createForwarder(options: ForwarderOptions) {
   const connections = createConnections(baseUrl.origin, options)
   const streams = createStreamProxy(baseUrl, options.timeouts, options.route)
   return {
-    /** Forwards one request and answers it. Rejects before anything is sent if the call budget or the share of memory is used up. */
+    /**
+     * Forwards one request and answers it. Rejects, with nothing sent, if the call budget or share of memory is used up or `checkBody`
+     * throws.
+     */
     forward: async (
       request: IncomingMessage,
       response: ServerResponse,
@@ -359,9 +362,9 @@ class ForwardedRequest implements ReplySink {
 
 export type Relays = ReturnType<typeof createRelays>
 
-/** Maximum number of forwarders. The oldest is then evicted: its calls finish normally, and its idle connections time out. */
+/** Maximum number of forwarders. Beyond it the oldest is evicted: its calls finish normally, and its idle connections time out. */
 const MAX_RELAYS = 1_000
-/** The time in milliseconds for the upload of a client, or for its first 64 KiB. A slower upload is streamed to V2. */
+/** The value of `arrivalMs` for V2. An upload that takes longer is streamed to V2 as it arrives. */
 const ARRIVAL_MS = 100
 
 /** Creates forwarders on demand, one for each address, because each partner may have its own gateway and a reload may add one. */

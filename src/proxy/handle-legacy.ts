@@ -27,12 +27,12 @@ import type { ForwardCall, ForwardOutcome } from './forwarder.ts'
 import { serviceRoot, V2_LINK_SEGMENT } from './requested-address.ts'
 import { countReply, endReply, onceWritten, openReply, replyBytes, writeRequestOf } from './write-handler.ts'
 
-/** Maximum size of a stored reply of V2 in bytes. If the client resends a batch without a stored reply when V3 serves, its records are read back. */
+/** Maximum size of a stored reply of V2 in bytes. Without a stored reply, a resend is read back from V3 if V3 serves by then. */
 const MAX_KEPT_BYTES = 8_388_608
 const SETTLE_WITHIN_MS = 250
 /**
  * The time in milliseconds that the adapter waits for the journal before it sends V2 a write that the journal has not recorded. The wait is
- * longer for `keys`, because V3 may have served the same write, so a slow journal should still be asked.
+ * longer for `keys`, because V3 may have served the same write before, and only the journal knows.
  */
 const RECORD_WITHIN_MS = { identity: 250, keys: 1_000 } as const
 
@@ -75,13 +75,12 @@ function toForwardCall(
 }
 
 /**
- * Reads a whole write and forwards it to V2. Once the journal has recorded a write, V3 never posts it again, a resend gets V2's stored
- * reply, and later records of its keys keep their order. A write that cannot be decoded is forwarded too, because it could never be sent to
- * V3.
+ * Reads a whole write, records it in the journal, and forwards it to V2. The journal then recognises a resend of the write and keeps later
+ * records of its keys in order. A write that cannot be decoded is forwarded without an entry, because it could never be sent to V3.
  *
  * A batch that V3 served before is answered from the journal and not sent to V2. The same applies to a batch to which V2 gave a final
- * reply, except at `legacy`. Every error means that nothing was sent: the errors of the journal at `canary`, `ADP_BUDGET_EXCEEDED` if older
- * records of the same keys stay open on V3, and the errors of `replayBatch` and `replayOnV2`.
+ * reply, except at `legacy`. Every error means that this copy was not sent: the errors of the journal at `canary`, `ADP_BUDGET_EXCEEDED` if
+ * older records of the same keys stay open on V3, and the errors of `replayBatch` and `replayOnV2`.
  */
 async function relayWrite(
   context: ProxyContext,
@@ -179,7 +178,7 @@ async function relayKnown(
       resendOf,
       reading,
     })
-  // At `legacy`, earlier writes to V2 are not searched, so V2 gets each resend.
+  // At `legacy`, the journal does not look for earlier copies that were sent to V2, so V2 gets each resend.
   let begun = await begin(entry.stage === 'legacy' ? undefined : 0)
   while (begun.kind === 'sent') {
     const { batches } = begun
@@ -200,7 +199,7 @@ async function relayKnown(
       expectLease: begun.kind === 'new' ? begun.expectLease : undefined,
       onReplyEnd: async (reply) => {
         // A client that has the whole reply may send a newer mark at once, and V3 may serve that mark. The journal should have the outcome
-        // by then, so the end of the reply waits for the journal, at most for SETTLE_WITHIN_MS.
+        // by then, so the last bytes of the reply wait for the journal, for at most SETTLE_WITHIN_MS.
         const late = new Promise<void>((resolve) => void context.clock.after(SETTLE_WITHIN_MS, resolve))
         await Promise.race([ended({ kind: 'answered', reply }), late])
       },
@@ -217,7 +216,9 @@ async function relayKnown(
   }
 }
 
-/** Waits for older records of the same keys. Returns false if the client disconnects. Throws `ADP_BUDGET_EXCEEDED` if the wait is too long. */
+/**
+ * Waits for older records of the same keys. Returns false if the client disconnected. Throws `ADP_BUDGET_EXCEEDED` if the wait is too long.
+ */
 async function mayBeSent(
   context: ProxyContext,
   exchange: Exchange,
@@ -302,7 +303,7 @@ function createV2MarkReader(
 const isDenied = (status: number): boolean =>
   status >= 400 && status < 500 && status !== 408 && status !== 429
 
-/** Answers a batch that V3 served before, because a write always ends on the side on which it began. */
+/** Answers a batch that V3 served before. V2 must not get such a batch, because it would apply the batch a second time. */
 async function answerFromV3(
   context: ProxyContext,
   exchange: Exchange,

@@ -116,7 +116,7 @@ function toReadRequest(reads: ReadContext, exchange: Exchange): ReadRequest {
   }
 }
 
-/** Answers 200 as an OData 4.0 service, or 204 if there is no content type. */
+/** Sends a 200 with the body, or a 204 if `contentType` is `undefined`, each with the version header of OData 4.0. */
 function sendRead(response: ServerResponse, body: readonly string[], contentType: string | undefined): void {
   if (contentType === undefined) {
     response.writeHead(204, { 'OData-Version': '4.0' })
@@ -128,7 +128,7 @@ function sendRead(response: ServerResponse, body: readonly string[], contentType
     'Content-Length': lengthOf(body),
     'OData-Version': '4.0',
   })
-  // The pieces are not joined, because the whole page would be copied once more.
+  // Writes the pieces one by one, because joining them would copy the whole page.
   for (const piece of body) response.write(piece)
   response.end()
 }
@@ -162,8 +162,8 @@ export const handleReadServiceDocument: Handle = (_context, exchange) => {
 
 /**
  * Handles `GET …/V2/LearnerRegistations` (misspelt in service.md 1.1) and its correct spelling, with or without a key, and the paths below
- * it. The request is passed through to V3's `LearnerRegistrations`, with the expand list of V3 in `$expand`. The pass-through list must
- * contain the path. Links in the reply lead back to the client's own path.
+ * it. The request is passed through to V3's `LearnerRegistrations`, with `$expand` written for V3. The pass-through list must contain the
+ * path. Links in the reply lead back to the client's own path.
  */
 export const handleReadRegistrations: Handle = async ({ passThrough, reads }, exchange, authorisation) => {
   const { request, response, target, result } = exchange
@@ -188,7 +188,7 @@ export const handleReadRegistrations: Handle = async ({ passThrough, reads }, ex
 
 const REGISTRATIONS = /^learnerregistr?ations(?:\(|$)/i
 
-/** Returns the key of a path segment in V3's form, or an empty string without a key. Throws `ADP_NOT_FOUND` for a key that is no guid. */
+/** Returns the key of a path segment in V3's form, or an empty string if there is none. Throws `ADP_NOT_FOUND` if the key is not a GUID. */
 function keyOf(segment: string): string {
   if (!hasKey(segment)) return ''
   const id = readGuidKey(segment)

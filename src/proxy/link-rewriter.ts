@@ -8,13 +8,13 @@ export interface LinkRewriting {
 export interface ReplyLinks {
   /** The replacements. The first that matches applies. Each `from` begins with the `from` of the last entry, the upstream's address. */
   readonly rewritings: readonly LinkRewriting[]
-  /** The requested address without its query. A link to its next page is replaced by this address, even if the link names another host. */
+  /** The requested address on the upstream, without its query. A next link with this path is rewritten even if it names another host. */
   readonly requested: string
 }
 
 type LinkKind = 'next' | 'other'
 
-/** The replacement for the first `length` characters of a link. */
+/** The text `to` that replaces the first `length` characters of a link. */
 interface Rewritten {
   readonly length: number
   readonly to: string
@@ -35,19 +35,21 @@ const MAY_BEGIN = new RegExp(
 )
 const LOOK_BACK = MAX_NAME + 2 * MAX_BLANKS + 32
 const LINK_START = 'http'
-/** The characters that may follow the end of an address. Before any other character, the address has not ended. */
+/** The characters that may follow a complete address. `https://host/api` therefore does not match a link to `https://host/apis`. */
 const ENDS = '"/?#'
 const NO_BYTES = Buffer.alloc(0)
 
 /**
  * Rewrites absolute links of the upstream in a JSON body to the adapter's address, so that a client that follows `@odata.nextLink` keeps
- * calling the adapter. Rewrites links below the upstream's address, and links to the next page of the requested address with any host.
- * Context URLs with another host stay, because the service uses such URLs (service-facts 14). Only bytes that may begin a link are held
- * back.
+ * calling the adapter. Rewrites links below the upstream's address, and next links with the requested path on any host. Does not change
+ * context URLs with another host, because the service itself uses such URLs (service-facts 14). Holds back only bytes that may begin a
+ * link.
  */
 export class LinkRewriter {
   private readonly links: ReplyLinks
-  /** The number of bytes at the beginning of a link that decide whether the link is rewritten. Slashes may be escaped. */
+  /**
+   * The number of bytes at the beginning of a link that decide whether it is rewritten. Doubled, because each character may be an escape.
+   */
   private readonly decidingBytes: number
   /** The last bytes of the input, if they may be the beginning of a link or of its name. */
   private held: Buffer = NO_BYTES

@@ -10,7 +10,7 @@ export type Readiness =
 
 type Operation = (request: IncomingMessage, response: ServerResponse) => Promise<void>
 
-/** Creates the handlers of the operational paths. Their spelling must match exactly, because load balancers compare paths as text. */
+/** Creates the handlers of the operational paths. A request must use their exact spelling, because load balancers compare paths as text. */
 export function createOperations(
   readiness: () => Readiness,
   metrics: MetricsPage,

@@ -49,7 +49,9 @@ export function createPassThrough(options: PassThroughOptions) {
   })
   const methodsOf = createAllowedMethods(options.allow)
 
-  /** Throws if V3 denied credentials of the adapter, which the client cannot correct. Otherwise passes V3's reply to the client. */
+  /**
+   * Throws `ADP_V3_CREDENTIALS` if V3 denied the adapter's own credentials. Otherwise passes V3's 401 to the client, which can correct it.
+   */
   const answerDenial = (
     { partner }: Authorisation,
     { status, body, pass }: Extract<ForwardOutcome, { kind: 'intercepted' }>,
@@ -136,7 +138,7 @@ export function createPassThrough(options: PassThroughOptions) {
       let outcome = await forward(authorisation.credentials)
       const renewed = outcome.kind === 'intercepted' ? renew?.() : undefined
       if (renewed !== undefined && isRead && !isFramed(request)) outcome = await forward(await renewed)
-      else renewed?.catch(() => undefined) // The next request renews the token again and gets the error.
+      else renewed?.catch(() => undefined) // Ignored, because the next request renews the token again and gets the error.
       if (outcome.kind === 'intercepted') answerDenial(authorisation, outcome)
       else if (outcome.kind === 'brokenReply') report()
     },

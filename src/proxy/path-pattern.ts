@@ -1,7 +1,7 @@
 /**
- * Creates a test for whether a path, given as its segments, matches a pattern in any case. Within a segment, `*` stands for any characters.
- * As a whole segment, `*` stands for at least one character, and `**` for any number of segments. At the end of a pattern, `**` stands for
- * at least one segment, which may be empty. A trailing slash of the path matters only if the pattern ends in `/` or `**`.
+ * Creates a function that returns true if a path matches `pattern`. The path is given as its segments in lower case. Within a segment, `*`
+ * matches any characters. As a whole segment, `*` matches at least one character, and `**` any number of segments. At the end of a pattern,
+ * `**` matches at least one segment, which may be empty. A trailing slash of the path matters only if the pattern ends in `/` or `**`.
  *
  * The cost is at most the length of the path times the length of the pattern. After a mismatch only the last `*` and the last `**` are
  * extended, so each character is compared with each character of the pattern at most once.
@@ -27,7 +27,7 @@ const isStars = (segment: string): boolean => segment === '**'
 const isStar = (char: string): boolean => char === '*'
 const equals = (own: string, other: string): boolean => own === other
 
-/** Returns true if the items match a pattern in which some members stand for a run of any items. */
+/** Returns true if the items match a pattern. A member of the pattern for which `isRun` is true matches any number of items. */
 function fits(
   pattern: readonly string[],
   items: readonly string[],

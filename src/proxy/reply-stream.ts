@@ -6,7 +6,7 @@ import type { Reply } from '../writes/reply.ts'
 
 /** The time in milliseconds that a finished part waits for more parts. Each write wakes the client and costs more than posting a record. */
 const COALESCE_MS = 25
-/** The limits of one write. A longer write would delay other requests. */
+/** The limits of one write to the response. Encoding more at once would delay other requests. */
 const MAX_PARTS = 1_000
 const MAX_CHARACTERS = 1_048_576
 
@@ -77,7 +77,7 @@ export function createBatchReply(
       parts[index] = part
       if (hasBegun) schedule()
     },
-    // The caller does not wait until the reply was sent, because the client may read the rest slowly.
+    // Resolves at once and not when the reply has been sent, because the client may read the rest slowly.
     end: () => {
       hasBegun = isEnding = true
       clearTimeout(timer)

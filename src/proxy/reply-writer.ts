@@ -36,7 +36,7 @@ export class ReplyWriter {
   private readonly options: ReplyOptions
   private head = { status: 0, reason: '', fields: [] as string[] }
   private rewriter: Pick<LinkRewriter, 'write'> | undefined
-  /** The body to rewrite, as far as it arrived in the same turn as its head. If it ends in this turn, `Content-Length` can stay. */
+  /** The body to rewrite that arrived in the same turn as the head. If it is complete, `Content-Length` can be corrected, not removed. */
   private whole: Buffer[] | undefined
   private copy: Buffer[] | undefined
   private copied = 0
@@ -69,7 +69,7 @@ export class ReplyWriter {
       this.rewriter = undefined
       this.writeHead()
     }
-    // A body that arrived together with the head is sent in one write with the head.
+    // Waits for a microtask, so that a body that arrived together with the head is sent in the same write.
     queueMicrotask(() => this.flush())
   }
 
@@ -80,7 +80,7 @@ export class ReplyWriter {
     return !this.waitsForDrain
   }
 
-  /** Ends the reply, and calls `done` with the copy once everything was written to the client. Throws the errors of `start`. */
+  /** Ends the reply, and calls `done` with the copy once the last bytes were passed to the response. Throws the errors of `start`. */
   end(done: (captured: WireReply | undefined) => void): void {
     const { response, rewriter, whole } = this
     if (whole !== undefined) {
@@ -104,13 +104,13 @@ export class ReplyWriter {
     else void kept.then(finish, finish)
   }
 
-  /** Lets the upstream continue, once the client has read enough or has disconnected. Data for a disconnected client is discarded. */
+  /** Lets the upstream continue. Called when the client has read enough, or has disconnected, so that further data is discarded. */
   drop(): void {
     this.waitsForDrain = false
     this.options.onDrain()
   }
 
-  /** Sends the data that has arrived so far. The length of the whole rewritten body is not known at this point. */
+  /** Sends the data that has arrived so far. Removes `Content-Length`, because the length of the whole rewritten body is not known yet. */
   private flush(): void {
     const { response, whole } = this
     if (response.destroyed || response.writableEnded) return
@@ -146,7 +146,7 @@ export class ReplyWriter {
       if (this.copied > this.options.captureBytes) this.copy = undefined
       else this.options.held.take(bytes.length)
     } catch {
-      // There is no memory for the copy, so only the copy is given up. The reply continues.
+      // The byte budget is used up, so the copy is dropped. The reply to the client continues.
       this.copy = undefined
     }
     this.copy?.push(bytes)

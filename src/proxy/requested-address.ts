@@ -28,7 +28,7 @@ export function serviceRoot({ headers }: IncomingMessage, path: string): string 
   return `${scheme}://${[host ?? ''].join()}${[prefix ?? ''].join()}${path}`
 }
 
-/** The marker at the beginning of the path of a next link. The side that issued the link also serves the page behind the link. */
+/** The marker at the beginning of the path of a next link, by which the side that issued the link also serves the next page. */
 export interface LinkMarker {
   readonly side: Side
   /** The proof that the link was issued to its client. Empty for V2, which validates its own links. */

@@ -119,7 +119,7 @@ type ProxyResponse = Response<unknown, Locals>
 export interface ProxyApp {
   readonly listener: RequestListener
   readonly messages: MessageClasses
-  /** Answers a request whose body was cut off after a part of it may have been applied. */
+  /** Called when the body of a request was cut off. Sends an error only if V2 or V3 already received a part of the body. */
   readonly onCutOff: (request: IncomingMessage, response: ServerResponse) => void
 }
 
@@ -151,7 +151,7 @@ export function createProxyApp(
     if (tracing === undefined) await serveOrRefuse(request, response)
     else await tracing.serve(request, response, () => serveOrRefuse(request, response))
   })
-  // Express's own error page would show stacks. Express recognises an error handler by its four parameters.
+  // Replaces Express's own error page, which would show stacks.
   // eslint-disable-next-line @typescript-eslint/no-unused-vars -- the fourth parameter is what makes it an error handler
   app.use((cause: unknown, _request: Request, response: Response, _next: NextFunction) => {
     answerFailure(cause, response, events)
@@ -168,7 +168,7 @@ export function createProxyApp(
       afterReply(response, leave)
     }
   }
-  // Recognises the client first, because the side depends on the partner. Only V3 needs `authorise`.
+  // Recognises the client before the side is chosen, because the side depends on the partner. `serveOnSide` authorises it, for V3 only.
   const serve = async (request: Request, response: ProxyResponse, leave: (() => void)[]): Promise<void> => {
     const receivedMs = context.nowMs()
     checkHost(request)
@@ -277,7 +277,7 @@ function checkOther(
   else if (!readMethods.includes(request.method ?? '')) throw refuseMethod(request, response, readMethods)
 }
 
-/** Calls all functions in `leave` once the reply was sent or the client disconnected. A promise would keep the request in memory. */
+/** Calls all functions in `leave` once the response closes. Uses a listener, because a pending promise would keep the request in memory. */
 function afterReply(response: ServerResponse, leave: readonly (() => void)[]): void {
   const leaveAll = (): void => {
     for (const one of leave) one()
@@ -290,7 +290,9 @@ function answerFailure(cause: unknown, response: ServerResponse, events: Events)
   if (!isOver(cause, response)) sendError(response, cause, events)
 }
 
-/** Returns true if no reply can be sent: the client disconnected during its call, or was already refused for being too slow. */
+/**
+ * Returns true if no error reply can be sent, because the client disconnected during its call or already got an error for being too slow.
+ */
 function isOver(cause: unknown, response: ServerResponse): boolean {
   if (response.writableEnded && response.statusCode >= 400) return true
   return response.destroyed && cause instanceof Error && cause.name === 'AbortError'
@@ -310,7 +312,7 @@ function watchClient(
     events.slowClient({ phase })
     if (phase === 'reply' || response.headersSent) {
       response.destroy()
-      // A response that has ended has given up its connection, on which the rest of the upload still arrives.
+      // Once a response has ended, `response.destroy` no longer closes the connection, on which the rest of the upload still arrives.
       socket.destroy()
       return
     }

@@ -13,11 +13,16 @@ import {
   type UpstreamTimeouts,
 } from '../upstream/index.ts'
 
-/** The property of a request in which the hooks of the library find its call. A map took a third of the time for garbage collection. */
+/**
+ * The property of a request by which the hooks of the library find its call. With a map instead, a third of the time was garbage
+ * collection.
+ */
 const CALL = Symbol('call')
 type CarryingRequest = IncomingMessage & { [CALL]?: StreamedCall | undefined }
 
-/** The idle timeout, shorter than the timeout of gateways: if a connection closes while it is reused, the outcome is unknown. */
+/**
+ * The idle timeout. Shorter than that of gateways, because a call on a connection that the gateway closes meanwhile has an unknown outcome.
+ */
 const IDLE_MS = 4_000
 
 /** Creates a proxy over http-proxy-middleware. The library opens a connection whenever none is idle, so the caller must limit the calls. */
@@ -35,7 +40,7 @@ export function createStreamProxy(baseUrl: URL, { connectMs }: UpstreamTimeouts,
     on: {
       proxyReq: (upstream, request) => {
         const call = request[CALL]
-        // The call ended while its connection was being opened.
+        // The call ended while its connection was being opened, so nothing is sent.
         if (call === undefined) upstream.once('close', () => request.resume()).destroy()
         else call.begin(upstream)
       },
@@ -211,7 +216,7 @@ export class StreamedCall {
     this.onDone?.()
   }
 
-  /** Closes the connection to the upstream. Discards the rest of an upload, because otherwise the client would not read its answer. */
+  /** Closes the connection to the upstream. Reads and discards the rest of an upload, because many clients read the reply only after it. */
   private giveUp(): void {
     const { upstream, request } = this
     const drop = (): void => {

@@ -66,8 +66,8 @@ export function replyBytes({ context }: WriteRequest, { records, outcomesShown }
 
 export function writeRequestOf({ request, kind: asked, prefix, client }: Exchange): WriteRequest {
   const kind = asked === 'record' ? 'record' : 'batch'
-  // The address of the records keeps the client's spelling. For a single record it is the requested path, and for a batch the path beside
-  // it.
+  // The address of the records is the requested address for a single record, and the sibling of `$batch` for a batch. It keeps the client's
+  // spelling.
   const address = addressOf(request).replace(/(?:\(\)|%28%29)?\/?$/, '')
   const records = kind === 'record' ? address : `${pathBefore(address, 1)}/AttendanceRecords`
   return toWriteRequest(kind, client.partner, request.headers, {
@@ -101,14 +101,14 @@ export function openReply(
   }
 }
 
-/** Counts the bytes of a reply, even above the budget, because the batch was already applied. */
+/** Counts the bytes of a reply, even above the budget, because the reply to a batch that may be applied must not be refused. */
 export function countReply({ byteBudget, accepted }: ProxyContext, exchange: Exchange, bytes: number): void {
   const held = byteBudget.open(accepted.queueKey(exchange.client))
   held.add(bytes)
   releaseAfterReply(held, exchange.response)
 }
 
-/** Sends the stored reply of V2 if that is the answer, and tells the journal once the client has its reply. */
+/** Sends V2's stored reply if there is one, and tells the journal when the whole reply was written. */
 export function endReply(
   context: ProxyContext,
   exchange: Exchange,
@@ -117,7 +117,7 @@ export function endReply(
 ): void {
   const { response, result } = exchange
   const { batch, storedReply } = answered
-  // Only the ids of a batch can be used again by another request. A single record has no ids.
+  // The journal must know that a batch was answered, because its client may reuse the ids for another batch. A single record has no ids.
   if (planned.plan.ids !== undefined) onceWritten(response, () => context.journal.answered(batch))
   if (storedReply !== undefined) {
     countReply(context, exchange, storedReply.body.length)
