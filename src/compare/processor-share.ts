@@ -3,9 +3,9 @@ import { setPriority } from 'node:os'
 
 import { type Clock, waitFor } from '../clock.ts'
 
-/** The maximum processor time that is saved for later work, in milliseconds. */
+/** The maximum unused processor time, in milliseconds, that carries over to later work. */
 const MOST_SAVED_MS = 50
-/** The interval at which waiting work checks the budget. Over shorter intervals the processor clocks are too imprecise. */
+/** The interval at which waiting work checks the budget. The processor clocks are too imprecise for a shorter interval. */
 const CHECK_INTERVAL_MS = 10
 /**
  * The fractions of one processor that background work may use: the largest while the threads that serve clients are idle, and the smallest
@@ -17,7 +17,8 @@ export type ProcessorShare = ReturnType<typeof createProcessorShare>
 
 /**
  * Creates the processor time budget of the background thread. Elapsed time adds to the budget, work takes from it, and new work waits while
- * the budget is spent. `usedMs` returns processor time since the process started.
+ * the budget is spent. `usedMs` returns the processor time that this thread (`own`) and the other threads of the process (`others`) have
+ * used.
  */
 export function createProcessorShare(
   clock: Clock,
@@ -44,7 +45,7 @@ export function createProcessorShare(
     await new Promise<void>((resolve) => setImmediate(resolve))
   }
   return {
-    /** Resolves once the budget has time left, or immediately after the adapter has stopped. */
+    /** Resolves once the budget has time left, or when `stopped` aborts. */
     begin,
     /** Runs `work` once all earlier work has ended and the budget has time left. */
     inTurn: <Result>(work: () => Promise<Result>): Promise<Result> => {
@@ -55,14 +56,16 @@ export function createProcessorShare(
   }
 }
 
-/** Sets the nice value of the calling thread on Linux, so that other threads on the same processor come first. */
+/**
+ * Sets the nice value of the calling thread on Linux, so that other threads run first. Does nothing on other systems or without permission.
+ */
 export function takePriority(nice: number): void {
   if (process.platform !== 'linux') return
   try {
     const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1))
     setPriority(thread, nice)
   } catch {
-    // In a container without /proc, or under a security profile that forbids it, all threads share the processor evenly.
+    // Without /proc, or under a security profile that forbids the call, the thread keeps its normal priority.
   }
 }
 

@@ -30,7 +30,7 @@ const form = z
     /** The source: both services (`reads`), recorded exchanges (`recording`), or the evidence of a running adapter (`live`). */
     kind: z.enum(['reads', 'recording', 'live']),
     partner: text.nullable(),
-    /** The base addresses that the run called. Null if the run called no service, or if the configuration of an adapter names them. */
+    /** The base addresses of the services that the run read. Null for a live run, and for a recording that was compared without V3. */
     services: z.object({ v2: text.nullable(), v3: text.nullable() }).readonly().nullable().default(null),
     startedAt: instant,
     endedAt: instant,
@@ -55,7 +55,10 @@ const form = z
         differences: listOf(z.object({ path: text, kind, count }).readonly()),
       })
       .readonly(),
-    /** The rules of the partner. `count` is the number of fields that a rule made equivalent, or would have if it had not expired. */
+    /**
+     * The rules of the partner. `count` is the number of fields that a rule made equivalent, or would have made equivalent if it had not
+     * expired.
+     */
     ownRules: listOf(
       z
         .object({
@@ -72,9 +75,14 @@ const form = z
     ),
     /** Counts by kind of request or record, such as `marks`, `registrations` or `batch`. */
     kinds: groups,
-    /** Counts by class of the attendance code, which `Present` and `Absent` of V2 decide, or of V3 if V2 lacks the record. */
+    /**
+     * Counts by class of the attendance code. `Present` and `Absent` of the V2 record decide the class, or those of the V3 record if V2 has
+     * none.
+     */
     codeClasses: groups,
-    /** Counts by day of the session. In a run of kind `live`, counts by day of the comparison, so that a fix becomes visible. */
+    /**
+     * Counts by day of the session. In a live run they are counts by day of the comparison, so that the effect of a fix becomes visible.
+     */
     days: groups,
     /** Counts by the hour of the comparison (UTC), `00` to `23`. Only runs of kind `live` have hours. */
     hours: groups.default([]),
@@ -83,7 +91,7 @@ const form = z
      * unbounded bucket. The list is empty if the run did not measure delays.
      */
     delays: listOf(z.object({ upToMs: count.nullable(), count }).readonly(), 1000),
-    /** The number of records that differed at first and were read again. */
+    /** The number of records that differed at first and were therefore read again. */
     askedAgain: count,
   })
   .readonly()
@@ -167,7 +175,7 @@ export function doubtsOf(document: RunDocument): readonly RunDoubt[] {
   if (!complete) doubts.push('incomplete')
   if (compared > 0 && compared * 100 < offered * MIN_COMPARED_PERCENT) doubts.push('tooFewCompared')
   if (counts.unknown > 0) doubts.push('unknown')
-  // An expired rule is a doubt only if fields count as differences again because of it.
+  // An expired rule is a doubt only if it still matches differences, because these now count as differences.
   if (ownRules.some(({ expired, count: fields }) => expired && fields > 0)) doubts.push('expiredRules')
   return doubts
 }

@@ -11,9 +11,10 @@ import {
 } from './verdict.ts'
 
 /**
- * The sections of a tally. Each count has names besides its section: `verdict` has the kind of record and the verdict; `codeClass`, `day`
- * and `hour` have a name and the verdict; `difference` has the path, the kind and the classes of V2 and V3; `equivalence` has the rule and
- * the path; `expired` has the rule; `noise` has the path and the kind; `delay` has its upper bound. The other sections have no names.
+ * The sections of a tally. A count is identified by its section and by names that depend on the section. `verdict` has the kind of record
+ * and the verdict; `codeClass`, `day` and `hour` have a name and the verdict; `difference` has the path, the kind and the classes of V2 and
+ * V3; `equivalence` has the rule and the path; `expired` has the rule; `noise` has the path and the kind; `delay` has its upper bound. The
+ * other sections have no names.
  */
 type Section =
   | 'verdict'
@@ -42,11 +43,14 @@ export interface RecordGroups {
 
 export type Tally = ReturnType<typeof createTally>
 
-/** The maximum number of names per section. Further names count as `(other)`. A run has dozens of classes and at most 13 years of days. */
+/**
+ * The maximum number of counts per section. Beyond it, new names count as `(other)`. A run has dozens of classes; `day` has room for 13
+ * years with six verdicts each.
+ */
 const MAX_NAMES = { day: 30_000, other: 1_000 }
 const OTHER = '(other)'
 
-/** Creates the counters of a run. Their memory is bounded. */
+/** Creates the counters of a run. `MAX_NAMES` limits their memory. */
 export function createTally() {
   const counts = new Map<string, [section: Section, names: readonly string[], count: number]>()
   const sizes = new Map<Section, number>()
@@ -77,7 +81,7 @@ export function createTally() {
       for (const { rule, path } of equivalences) add('equivalence', [rule, path])
       for (const name of expiredRules) add('expired', [name])
     },
-    /** Counts a record in which two reads of V2 differ. */
+    /** Counts a record as noise if two reads of V2 differ in it. */
     addNoise: ({ verdict, differences }: Comparison): void => {
       if (isEqual({ verdict })) return
       add('noisy', [])
@@ -97,7 +101,9 @@ export function createTally() {
   }
 }
 
-/** Returns true for names from fixed lists, such as kinds. `(other)` never replaces such a name, so that the name keeps its meaning. */
+/**
+ * Returns true for names from fixed lists, such as kinds of difference. `add` keeps these names when it replaces the others by `(other)`.
+ */
 const isFixedName = (name: string): boolean =>
   name === OTHER ||
   differenceKinds.some((kind) => kind === name) ||
@@ -191,7 +197,7 @@ function toGroups(counts: readonly Counted[]): readonly CountedGroup[] {
 const kindOf = (name: string | undefined): FieldDifference['kind'] =>
   differenceKinds.find((kind) => kind === name) ?? 'value'
 
-/** Sorts items by count, largest first, then by their JSON, so that a document does not depend on the order of the records. */
+/** Sorts items by count, largest first, then by their JSON, so that the order of the records does not change the document. */
 function largestFirst<Item extends { readonly count: number }>(items: readonly Item[]): readonly Item[] {
   const keys = new Map(items.map((item) => [item, JSON.stringify(item)]))
   return items.toSorted(

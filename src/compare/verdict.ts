@@ -20,14 +20,17 @@ export type DifferenceKind = (typeof differenceKinds)[number]
 
 /** A field that differs. Its classes describe the values without showing them, such as `code:present`, `length:10-20` or `time:+3600s`. */
 export interface FieldDifference {
-  /** The member names, joined by `/`. Elements have the path of their list. `reply/…` and `part/…` belong to the wire format. */
+  /**
+   * The member names, joined by `/`. Elements of a list have the path of the list. Paths below `reply/` and `part/` describe the reply and
+   * not the record.
+   */
   readonly path: string
   readonly kind: DifferenceKind
   readonly v2Class: string
   readonly v3Class: string
 }
 
-/** A field whose two forms have the same meaning by a rule, which is built in or belongs to the partner. */
+/** A field whose values differ in form only, according to a built-in rule or a rule of the partner. */
 export interface FieldEquivalence {
   readonly rule: string
   readonly path: string

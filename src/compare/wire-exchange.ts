@@ -6,7 +6,7 @@ import type { Partner } from '../partners/partner.ts'
 import { toWriteRequest, type WriteRequest } from '../writes/stored-request.ts'
 
 export interface WireMessage {
-  /** The header fields as alternating names and values. */
+  /** The header fields as names and values in turn: `[name, value, name, value, …]`. */
   readonly fields: readonly string[]
   /** The body, or `undefined` if the body was too large to copy or could not be read. */
   readonly body: Buffer | undefined
@@ -50,7 +50,7 @@ export const pairsOf = ({
 }: Pick<WireMessage, 'fields'>): readonly (readonly [name: string, value: string])[] =>
   fields.flatMap((name, at) => (at % 2 === 0 ? [[name, fields[at + 1] ?? ''] as const] : []))
 
-/** The header fields of requests that are kept, in this order. They decide the meaning of a request and hold no credentials. */
+/** The request header fields that are kept, in this order. They affect the meaning of a request and contain no credentials. */
 const keptFields = ['Content-Type', 'Accept', 'Prefer', 'OData-Version', 'OData-MaxVersion'] as const
 const listFields: ReadonlySet<string> = new Set(['Accept', 'Prefer'])
 
@@ -59,7 +59,7 @@ export function keptFieldsOf(request: Pick<WireMessage, 'fields'>): readonly str
   return keptFields.flatMap((name) => {
     const values = pairs.flatMap(([own, value]) => (own.toLowerCase() === name.toLowerCase() ? [value] : []))
     const value = listFields.has(name) ? values.join(', ') : values[0]
-    // A version field with any other value could contain data that must not be stored.
+    // A client could put any data into a version field, so only a version number is kept.
     const isKept = !name.startsWith('OData') || /^\d\.\d{1,2}$/.test(value ?? '')
     return values.length > 0 && value !== undefined && isKept ? [name, value] : []
   })
@@ -69,7 +69,7 @@ export function headersOf(request: Pick<WireMessage, 'fields'>): Readonly<Record
   return Object.fromEntries(pairsOf(request).map(([name, value]) => [name.toLowerCase(), value]))
 }
 
-/** Rebuilds a write as the adapter would have received it. The host name is invented, since comparisons ignore it. */
+/** Rebuilds a write as the adapter would have received it. Comparisons ignore the host, so its name is invented. */
 export function writeRequestOf({ kind, request, target }: WireWrite, partner: Partner): WriteRequest {
   const root = `http://recorded.invalid${target.slice(0, Math.max(0, target.search(/\/v2\//i)))}`
   const records = `${root}/V2/Attendance/AttendanceRecords`
@@ -89,7 +89,10 @@ export function encodingOf(message: Pick<WireMessage, 'fields'>): string | undef
   return encoding === '' || encoding === 'identity' ? undefined : encoding
 }
 
-/** Decodes a body outside of the event loop. `tooLarge`: missing or over `maxBytes`. `encoding`: damaged or an unknown encoding. */
+/**
+ * Decodes a body in the thread pool of zlib. Returns `tooLarge` if the body is missing or decodes to more than `maxBytes`, and `encoding`
+ * if it cannot be decoded.
+ */
 export async function decodeBody(
   message: WireMessage,
   maxBytes: number,

@@ -17,13 +17,13 @@ export interface Keys {
   readonly keyOf: (row: unknown) => string | undefined
   /** Returns a second key of a row, which is used if no row of the other side has the same first key. Default: no second key. */
   readonly otherKeyOf?: (row: unknown) => string | undefined
-  /** The members that form the first key. Pairing by content ignores these members for rows with the same second key. */
+  /** The members that form the first key. When rows with the same second key are paired by content, these members are ignored. */
   readonly keyMembers?: ReadonlySet<string>
 }
 
 const nothing: KeyedRows = { at: -1, rows: [] }
 
-/** Pairs the rows of V2 and V3 that have the same key. The remaining rows are paired by their second key, rows with equal content first. */
+/** Pairs the rows of V2 and V3 that have the same key. Pairs the remaining rows by their second key, and rows with equal content first. */
 export function alignRows(v2: readonly unknown[], v3: readonly unknown[], keys: Keys) {
   const [v2Unknown, v3Unknown]: [unknown[], unknown[]] = [[], []]
   const v2Records = collect(v2, keys, v2Unknown)
@@ -64,7 +64,7 @@ function byPlace(one: AlignedRecord, other: AlignedRecord): number {
   return one.v2.at - other.v2.at
 }
 
-/** Pairs records by their second key. A record that remains unpaired exists on one side only. */
+/** Pairs records by their second key. A record that remains unpaired is returned as a record of one side only. */
 function alignRest(
   v2: readonly KeyedRows[],
   v3: readonly KeyedRows[],

@@ -1,7 +1,7 @@
 import { isGuid } from '../../odata/index.ts'
 import { isMembers, memberOf, type Members, momentOf, nanosBetween, ZERO_GUID } from './values.ts'
 
-/** How the strings of a member are classified. `text` marks text that a person wrote, which is never parsed as a GUID or a time. */
+/** How the strings of a member are classified. `text` marks text that people wrote, which is never parsed as a GUID or a time. */
 export type TextForm = 'any' | 'text'
 
 /** Returns the class of a value, such as `length:10-20`, which does not reveal the value. The number of classes is bounded. */
@@ -61,8 +61,8 @@ export function codeClassOf(mark: Members): CodeClass | undefined {
 }
 
 /**
- * Returns the classes of two different values of one member. If a single change, such as a trim or a shift in time, turns the value of V2
- * into the value of V3, the class of V3 names the change.
+ * Returns the classes of two different values of one member. If one change turns the value of V2 into the value of V3, the class of V3
+ * names the change, such as `trimmed` or `time:+3600s`.
  */
 export function classesOf(
   v2: unknown,
@@ -80,7 +80,10 @@ export function classesOf(
 const QUARTER_SECONDS = 900
 const DAY_SECONDS = 86_400
 
-/** Returns the class of a shift in time. Shifts by whole time zones or one day are exact; all other shifts are ranges, which reveal no time. */
+/**
+ * Returns the class of a shift in time. Shifts by whole time zones or by one day are exact. All other shifts are ranges, which reveal no
+ * time.
+ */
 function shiftClass(seconds: number): string {
   const sign = seconds < 0 ? '-' : '+'
   const size = Math.abs(seconds)

@@ -7,7 +7,10 @@ import { idOf, isMembers, memberOf, type Members, momentOf } from './values.ts'
 /** A property of records. The next step is advised only after records with the property have been compared. */
 export type RecordTrait = 'late' | 'comment' | 'correction'
 
-/** Members that reveal the code of a flat mark (service.md 2.10 and 9). Their class is derived from `Present` and `Absent` only. */
+/**
+ * Members that reveal the code of a flat mark (service.md 2.10 and 9). Their classes come from `Present` and `Absent`, so that no code is
+ * shown.
+ */
 const codes: ReadonlySet<string> = new Set(['Present', 'Absent', 'SchoolAttendanceCode'])
 /** Members that contain text written by people. The text is never parsed as a time or a GUID. */
 const texts: ReadonlySet<string> = new Set(['ChangeProcessName', 'Comment'])
@@ -44,7 +47,10 @@ export function findMarkDifferences(
   })
 }
 
-/** Counts a history that only V2 has as equivalent, since the adapter omits histories by default. Returns false if the member must be compared. */
+/**
+ * Counts a history that only V2 has as equivalent, since the adapter omits histories by default. Returns false if the caller must compare
+ * it.
+ */
 function acceptOmittedHistory(v2: unknown, v3: unknown, findings: Findings): boolean {
   if (!isEmpty(v3) || !(Array.isArray(v2) || isEmpty(v2))) return false
   if (!isEmpty(v2)) findings.agree('history-left-out', HISTORIES)
@@ -75,7 +81,7 @@ function dayOf(start: unknown): string | undefined {
   const moment = typeof start === 'string' ? momentOf(start) : undefined
   if (moment === undefined) return undefined
   const text = new Date(moment.seconds * 1_000).toISOString()
-  // A year with more than four digits is not a real school day.
+  // The ISO text of a year with more than four digits is longer. Such a year is not a real school day.
   return text.length === 24 ? text.slice(0, 10) : undefined
 }
 

@@ -42,7 +42,7 @@ const idIn = (row: unknown, name: string): string | undefined =>
 
 const pairKeyOf = (mark: unknown): string | undefined => {
   const [learner, event] = [idIn(mark, 'Learner'), idIn(mark, 'AttendableEvent')]
-  // The line end and the length of two GUIDs distinguish this key from the id of any mark.
+  // The line end and the length of two GUIDs distinguish this key from the id of a mark.
   return learner === undefined || event === undefined ? undefined : `${learner}\n${event}`
 }
 
@@ -57,10 +57,10 @@ const keys: Readonly<Record<Pair['kind'], Keys>> = {
 }
 
 /**
- * Compares the rows of V2 and V3 and returns one result per record, in the order of V2, so that the six verdicts add up to the number of
+ * Compares the rows of V2 and V3. Returns one result per record, in the order of V2, so that the six verdicts add up to the number of
  * records. A record is identified by its id, and a mark without an id by learner and event. Rows of one side with the same key form one
  * record, which has a difference of kind `count` if the other side has another number of rows. A mark whose id the other side lacks is
- * paired by learner and event, and its `ExternalID` differs. A row without a key is `unknown`. Throws `ADP_LIMIT` for more than
+ * paired by learner and event, and differs in `ExternalID`. A row without a key is `unknown`. Throws `ADP_LIMIT` for more than
  * `MAX_PAIR_ROWS` rows per side.
  */
 export function comparePair(pair: Pair): readonly RecordDiff[] {
@@ -101,7 +101,10 @@ function findDifferences(v2: Members, v3: Members, { kind, without }: Pair, find
   else compareMembers('', v2, v3, findings, (name) => without?.has(name) === true)
 }
 
-/** V3 expands `EnrolmentStatuses` although the expand list of V2 does not name it (service.md 1.1), so V2 may lack this list. */
+/**
+ * The rule for `EnrolmentStatuses`. V3 expands this list although the expand list of V2 does not name it (service.md 1.1), so V2 may lack
+ * it.
+ */
 const contract = createOwnRules(
   [
     {
@@ -122,8 +125,8 @@ const registrationRules = (own: OwnRules | undefined): OwnRules => ({
 })
 
 /**
- * Removes the fields in which two reads of the same record from V2 differ. `noise` is the comparison of the two reads. Such a field proves
- * nothing about V3, so the other fields decide the verdict.
+ * Removes the fields in which two reads of the same record from V2 differ (`noise`). These fields say nothing about V3, so the other fields
+ * decide the verdict.
  */
 export function withoutNoise(comparison: Comparison, noise: Comparison): Comparison {
   if (comparison.verdict !== 'differs' || noise.differences.length === 0) return comparison

@@ -19,7 +19,7 @@ import {
 
 export interface ValueForm {
   readonly text: TextForm
-  /** The classes to report for two different scalars, in place of the classes of their values. */
+  /** The classes to report for two different scalars, instead of the classes of their values. */
   readonly classes?: readonly [v2: string | undefined, v3: string | undefined]
 }
 
@@ -73,7 +73,10 @@ function ruleOf(v2: string, v3: string): string | undefined {
   return from !== undefined && to !== undefined && isSameMoment(from, to) ? 'instant-form' : undefined
 }
 
-/** Compares the members of two objects. `compareOwn` may compare a member itself and return true. Other members are compared by value. */
+/**
+ * Compares the members of two objects. Compares a member by value unless `compareOwn` returns true, which means that it has compared the
+ * member.
+ */
 export function compareMembers(
   path: string,
   v2: Members,
@@ -103,10 +106,13 @@ const names: ReadonlySet<string> = new Set([
   ),
 ])
 
-/** Returns true if the service's model defines this member. Any other name may hold personal data. */
+/** Returns true if the model of the service defines this member. Any other name may contain personal data. */
 export const isServiceMember = (name: string): boolean => names.has(name)
 
-/** Appends the name of a member to a path. A path that ends in `(other)` stays unchanged, so names below it do not appear. */
+/**
+ * Appends the name of a member to a path. A path that ends in `(other)` stays unchanged, so that names below an unknown member do not
+ * appear.
+ */
 function pathTo(path: string, name: string): string {
   const shown = isServiceMember(name) ? name : OTHER_NAME
   if (path === '') return shown
@@ -114,9 +120,9 @@ function pathTo(path: string, name: string): string {
 }
 
 /**
- * Compares two lists. Elements are aligned by `ExternalID`, or by content if they have no id. An element is `missing` if only V2 has it,
- * `extra` if only V3 has it, and a `count` if one side has it more often. Another order is equivalent, since `$orderby` does not order
- * lists inside a record.
+ * Compares two lists. Elements are aligned by `ExternalID`, or by content if they have no id. The kind of a difference is `missing` if only
+ * V2 has the element, `extra` if only V3 has it, and `count` if one side has it more often. Another order is equivalent, since `$orderby`
+ * does not order lists inside a record.
  */
 function compareLists(
   path: string,
@@ -137,7 +143,7 @@ function compareLists(
   if (movedRecords(records).size > 0) findings.agree('order-unasked', path)
   const v2Only = records.flatMap((one) => (one.v3.at === -1 ? one.v2.rows : []))
   const v3Only = records.flatMap((one) => (one.v2.at === -1 ? one.v3.rows : []))
-  // If exactly one element without an id remains on each side, both count as the same element with changed content.
+  // If exactly one element without an id remains on each side, the two count as one element with changed content.
   if (v2Only.length === 1 && v3Only.length === 1 && ![...v2Only, ...v3Only].some(elementIdOf)) {
     compare(v2Only[0], v3Only[0])
     return

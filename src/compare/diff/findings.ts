@@ -64,7 +64,7 @@ export class Findings {
   }
 }
 
-/** The classes to which a rule applies. At least one of the two is set. A `*` matches any text, as in `length:*` or `* trimmed`. */
+/** The classes to which a rule applies. At least one of them is set. A `*` matches any text, as in `length:*` or `* trimmed`. */
 export interface RuleCondition {
   readonly v2Class?: string | undefined
   readonly v3Class?: string | undefined
@@ -90,7 +90,7 @@ export interface OwnRules {
   find(difference: FieldDifference): DatedRule | undefined
 }
 
-/** Prepares rules for lookup. A rule is expired if its last day is before `today` (`YYYY-MM-DD`). */
+/** Prepares rules for lookup. A rule has expired if its last day is before `today` (`YYYY-MM-DD`). */
 export function createOwnRules(rules: readonly PartnerRule[], today: string): OwnRules {
   const all = rules.map((rule) => ({ ...rule, expired: rule.expires < today }))
   const byPath = Map.groupBy(

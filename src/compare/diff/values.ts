@@ -13,7 +13,7 @@ export function memberOf(members: Members, name: string): unknown {
 
 export const ZERO_GUID = '00000000-0000-0000-0000-000000000000'
 
-/** The maximum length of an id. A longer text is not an id and would waste memory as a key. */
+/** The maximum length of an id. A longer text is not an id, and as a key it would waste memory. */
 const MAX_ID_LENGTH = 64
 
 /** Returns an id in lower case, or `undefined` if the value is not a string, is empty or too long, or is the zero GUID. */
@@ -36,7 +36,7 @@ const fraction = /\.(\d+)/
 
 /** Parses a time. Returns `undefined` if the date, the time of day or the offset is missing. */
 export function momentOf(text: string): Moment | undefined {
-  // Most texts are not times, and this check is cheaper than parsing them.
+  // Most texts are not times, and this check costs less than parsing them.
   if (text.length < 17 || text.length > 40 || text.charCodeAt(4) !== 0x2d) return undefined
   const ms = parseInstant(text)?.ms
   if (ms === undefined || Number.isNaN(ms)) return undefined
@@ -72,7 +72,7 @@ export function isControlName(name: string): boolean {
   return name.includes('@')
 }
 
-/** The maximum depth of a document. Records of the service are never deeper, and a deeper document could exhaust the stack. */
+/** The maximum depth of a document. Records of the service are less deep, and a deeper document could exhaust the stack. */
 export const MAX_DEPTH = 16
 
 interface KeyOptions {

@@ -1,4 +1,4 @@
-/** The package ships no types. These declarations cover the functions that the project uses. */
+/** The package jstat ships no types. These declarations cover the function that the project uses. */
 declare module 'jstat' {
   const jstat: {
     readonly beta: {

@@ -16,10 +16,10 @@ export function toFigures(
 ): ComparisonFigures {
   const counts = kept?.counts ?? new Map<string, number>()
   const schools = (kept?.periods ?? []).map((period) => period.schools[checkBits[check]] ?? [])
-  // The cap applies to each period separately. A school with at most `schoolShare` of each period has at most this share of the total.
+  // The cap applies to each period separately. A school with at most `schoolShare` of each period has at most that share of the total.
   const countedPairs = sumOf(schools.map((pairs) => cappedSum(pairs, schoolShare)))
-  // Differences are not capped per school, since a difference of one school may affect all schools. A difference without a learner or a day
-  // is added separately.
+  // Differences are not capped per school, since a difference at one school may affect all schools. Differences without a learner or a day,
+  // or of an earlier period, are not in `periods` and are added here.
   const unpaired = countsOf(counts, 'uncounted').filter(({ fields }) => fields[1] === 'differs')
   const differing = sumOf([
     ...(kept?.periods ?? []).map((period) => period.differing),
@@ -52,8 +52,8 @@ export function toFigures(
 }
 
 /**
- * Returns the fraction of sampled requests that one check compared, multiplied by the fraction of their records that it judged. Other
- * checks do not count, since clients could raise their fraction with cheap reads.
+ * Returns the number of sampled requests of one check, and the fraction of them that it compared multiplied by the fraction of their
+ * records that it judged. Other checks do not count, because clients could raise the result with cheap reads.
  */
 function shareOf(counts: Counts, check: NeededCheck): Pick<ComparisonFigures, 'sampled' | 'comparedShare'> {
   let [sampled, compared, records, judged] = [0, 0, 0, 0]
@@ -95,7 +95,7 @@ export function upperBound(differing: number, trials: number, confidence: number
   return jstat.beta.inv(confidence, differing + 1, trials - differing)
 }
 
-/** Returns the smallest number of trials for which the upper bound is below `limit` if `differing` trials differ. */
+/** Returns the smallest number of trials for which the upper bound is below `limit` when `differing` of them differ. */
 export function neededTrials(differing: number, limit: number, confidence: number): number {
   let high = Math.max(1, 2 * differing)
   while (upperBound(differing, high, confidence) >= limit) high *= 2
@@ -119,7 +119,7 @@ export function cappedSum(pairs: readonly number[], share: number): number {
   for (const [capped, largest] of sorted.entries()) {
     const free = 1 - share * capped
     if (free <= 0) return 0
-    // While the `capped` largest schools are at their cap, the other schools contribute `rest` pairs.
+    // The `capped` largest schools contribute the cap. The other schools contribute `rest` pairs.
     const total = rest / free
     if (largest <= share * total + EPSILON) return Math.floor(total + EPSILON)
     rest -= largest
@@ -168,7 +168,7 @@ export function toTrend(counted: readonly CountedEvidence[]): readonly TrendDay[
 export const liveRunOf = ({ partner, stage, revision }: CountedEvidence['scope']): string =>
   `live-${partner}-${stage}-${revision}`
 
-/** The groups of evidence that are copied to a run document, each with the section that has the same counts. */
+/** The names of counts in the evidence, each with the section of the tally that gets these counts. */
 const sections = [
   ['difference', 'difference'],
   ['rule', 'equivalence'],
@@ -177,7 +177,7 @@ const sections = [
   ['comparedAt', 'hour'],
 ] as const
 
-/** Converts evidence to a run document. `skipped` counts missed requests and unchecked records. A resent request counts once. */
+/** Converts evidence to a run document. `skipped` counts missed requests and unchecked records. A request and its resends count once. */
 function toRunDocument({ scope, counts, sinceMs, lastMs }: CountedEvidence): RunDocument {
   const { partner } = scope
   const verdicts = countsOf(counts, 'verdict').map(

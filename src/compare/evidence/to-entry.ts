@@ -79,7 +79,7 @@ function pairsOf({ unit, check, records }: ComparedExchange, key: EvidenceKey): 
 const isJudged = ({ verdict }: Pick<ComparedRecord, 'verdict'>): boolean =>
   verdict !== 'unknown' && verdict !== 'unchecked'
 
-/** Returns true if the outcome of the record was compared. In a batch whose ids differ, only the form of the reply is compared. */
+/** Returns true if the outcome of the record was compared. For a batch whose ids differ, only the form of the reply is compared. */
 const isOutcomeCompared = (record: Pick<ComparedRecord, 'verdict' | 'equivalences'>): boolean =>
   isJudged(record) && !record.equivalences.some(({ rule }) => rule === 'no-outcome-shown')
 

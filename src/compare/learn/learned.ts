@@ -4,10 +4,10 @@ import { type BatchLimits, defaultBatchLimits } from '../../v2/index.ts'
 import { listRecordings, readRecording } from '../recording/recording-files.ts'
 import { type LearnedExchange, observeExchange } from './observe-exchange.ts'
 
-/** The observations about the replies of V2, each with the number of exchanges that showed it. */
+/** The observations about V2's replies to a partner, each with the number of exchanges that showed it. */
 export type Learned = ReadonlyMap<string, number>
 
-/** Adds up the observations of all instances about a partner at all stages. */
+/** Adds up the observations about one partner from all instances and stages. */
 export function learnedOf(kept: readonly KeptEvidence[]): Learned {
   const learned = new Map<string, number>()
   for (const { counts } of kept)
@@ -31,7 +31,7 @@ export async function learnRecordings(folder: string, key: Uint8Array): Promise<
   return learned
 }
 
-/** The first exchanges of a partner are all observed, and then every hundredth, because later exchanges rarely show anything new. */
+/** Of each partner, the first 100 exchanges are observed and then every hundredth, because later exchanges rarely show anything new. */
 const ALL_UP_TO = 100
 const LATER_EVERY = 100
 

@@ -12,7 +12,7 @@ const MAX_REPLY_BYTES = 1_048_576
 const MAX_RECORDS = 50
 const MAX_DEPTH = 8
 
-/** The members whose `Type` is observed, each with the key of its `Type` in the section `v3` of the configuration. */
+/** The members whose `Type` is observed, each with the key in section `v3` of the configuration that sets the type. */
 const typeKeys: Readonly<Record<string, string>> = {
   Event: 'eventType',
   AttendableEvent: 'eventType',
@@ -49,9 +49,10 @@ function observeBatch(
 ): void {
   const parts = decodeBatchReply(body, fieldOf(reply, 'content-type')).parts
   if (!idsAgree(request, limits)) seen.add(parts.length === 0 ? 'mismatch/empty' : 'mismatch/parts')
-  // An empty reply has the same form in both layouts, so it does not show the layout.
+  // An empty reply looks the same in both layouts, so it does not show the layout.
   if (parts.length === 0) return
-  // The search for headers may cover the whole body: no line of JSON starts like a header, since JSON strings contain no line ends.
+  // Headers can be searched for in the whole body, because a line of a JSON body never looks like a header: JSON strings contain no line
+  // ends.
   const heads = body.toString('latin1')
   const layout = /^content-type:[ \t]*multipart\/mixed/im.test(heads) ? 'nested' : 'flat'
   seen.add(`layout/${layout}/${isGenericClient(headersOf(request)) ? 'generic' : 'plain'}`)
@@ -92,7 +93,7 @@ function observeErrors(status: number, value: unknown, seen: Set<string>): void 
     const { ErrorCode, Message } = entry
     if (typeof ErrorCode !== 'string' || typeof Message !== 'string') continue
     const code = safeCode(ErrorCode)
-    // A message without a valid error code is of no use.
+    // An error message can only be configured for its code, so a message without a valid code is withheld too.
     const message = code === WITHHELD ? WITHHELD : safeMessage(Message)
     seen.add(`error/${Math.min(599, status)}/${code}/${message}`)
   }

@@ -21,11 +21,11 @@ interface Observation {
 interface Proposal {
   readonly path: string
   readonly current: string | boolean
-  /** `change`: the evidence supports `proposed`. `keep`: the evidence supports the current value. The other results contain no proposal. */
+  /** `change` and `keep`: the evidence supports `proposed` or the current value. `contradictory` and `none`: there is no proposal. */
   readonly result: 'change' | 'keep' | 'contradictory' | 'none'
   readonly proposed?: string | boolean
   readonly evidence: readonly Observation[]
-  /** A limit of the evidence, or `undefined` if the evidence is complete. */
+  /** A limit of the evidence, or `undefined` if there is none. */
   readonly note?: string
 }
 
@@ -104,7 +104,7 @@ function proposeLayout(count: CountOf, current: string): Proposal {
     .filter(({ layout, client }) => count(`layout/${layout}/${client}`) > 0)
   const layouts = new Set(seen.map(({ layout }) => layout))
   const isByClient = seen.every(({ layout, client }) => (layout === 'nested') === (client === 'generic'))
-  // The setting `auto` is correct if it selects for these clients the layout that V2 sent them.
+  // The setting `auto` is correct if V2 sent nested replies to generic clients and flat replies to all others.
   const isAuto = isByClient && (layouts.size > 1 || current === 'auto')
   const choices = seen.map(({ layout, client }): Choice => [
     isAuto ? 'auto' : layout,
@@ -119,10 +119,13 @@ function proposeLayout(count: CountOf, current: string): Proposal {
 const NEEDS_AUTO =
   'generic clients that need nested parts or Location, such as Microsoft.OData.Client and the SAP Cloud SDK, need auto'
 
-/** Proposes how to handle mismatched batches, whose ids differ. An empty reply of V2 does not show whether V2 stored the records. */
+/**
+ * Proposes a value of `quirks.mismatch`, the treatment of batches whose ids in the header and the body differ. An empty reply of V2 does
+ * not show whether V2 stored the records.
+ */
 function proposeMismatch(count: CountOf, current: string): Proposal {
   const proposal = proposeValue('quirks.mismatch', current, [
-    // A reply with parts reports outcomes, so V2 tried to apply the records.
+    // A reply with parts reports outcomes, which means that V2 processed the records.
     ['post', 'batches whose ids differ, answered with parts', count('mismatch/parts')],
   ])
   const empty = count('mismatch/empty')
@@ -134,7 +137,7 @@ function proposeMismatch(count: CountOf, current: string): Proposal {
   }
 }
 
-/** Proposes messages only for error codes with a built-in text. All other errors keep the text of V3. */
+/** Proposes messages only for error codes that have a built-in text. For all other codes the adapter sends the text of V3. */
 function proposeMessages(
   errors: readonly LearnedError[],
   configured: LearnableSettings['errorMessages'],
@@ -160,7 +163,7 @@ function toErrors(learned: Learned): readonly LearnedError[] {
     .toSorted((one, other) => other.count - one.count)
 }
 
-/** Formats the proposed changes as a patch of the configuration file. Counts and all other results appear as comments in the patch. */
+/** Formats the proposed changes as a patch of the configuration file. Comments in the patch contain the counts and the other results. */
 export function formatPatch(
   partner: string,
   { exchanges, unreadable, proposals, errors }: LearnedProposals,

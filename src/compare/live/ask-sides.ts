@@ -22,17 +22,22 @@ export interface AskedRead {
 
 export const MARKS_PATH = '/V2/Attendance/AttendanceRecords'
 
-/** `unknown`: the service did not answer, or rejected the credentials. `unsent`: nothing was sent, or the adapter stopped meanwhile. */
+/**
+ * `unknown`: the service did not answer, or rejected the credentials. `unsent`: no request was sent, or the adapter stopped before the
+ * answer.
+ */
 export type SideAnswer =
   | { readonly kind: 'answered'; readonly status: number; readonly text: string }
   | { readonly kind: 'unknown' }
   | { readonly kind: 'unsent'; readonly reason: PaceRefusal | 'stopped' }
 
-/** Requests from V2 or V3 the answer that a V2 client would receive. Never rejects. */
+/** Asks V2 or V3 for the answer that a V2 client would receive. Never rejects. */
 export type AskSide = (read: AskedRead, timeMs: number) => Promise<SideAnswer>
 
 export interface AskOptions {
-  /** The read path of the adapter, with separate connections, so that a waiting comparison does not hold a connection of a client. */
+  /**
+   * The read path of the adapter. It has separate connections, so that a waiting comparison does not occupy a connection that clients need.
+   */
   readonly reads: ReadContext
   readonly whole: WholeReader
   readonly authorise: (client: Client) => Promise<Authorisation>
@@ -48,7 +53,9 @@ export interface AskOptions {
 
 const CALL_MS = 10_000
 
-/** Creates the functions that read from V2, and from V3 through the adapter. Each side of a partner gets one request at a time. */
+/**
+ * Creates the functions that read from V2, and from V3 through the adapter. Requests of one partner to one side are sent one after another.
+ */
 export function createAskSides(options: AskOptions): Readonly<Record<Side, AskSide>> {
   const { clock, stopped } = options
   const last = new Map<string, Promise<unknown>>()
@@ -119,7 +126,9 @@ async function askV3(options: AskOptions, asked: AskedRead, budget: CallBudget):
   return { kind: 'answered', status: 200, text: await readAsClient(reads, authorisation, asked, session) }
 }
 
-/** Returns the body that a V2 client gets for a read of marks, from the code that serves clients. The address appears in links only. */
+/**
+ * Returns the body that a V2 client gets for a read of marks, from the code that serves clients. The invented host appears in links only.
+ */
 export async function readAsClient(
   reads: ReadContext,
   authorisation: Authorisation,
@@ -162,7 +171,7 @@ async function getWhole(
   return { kind: 'answered', status: reply.status, text: reply.body.toString('utf8') }
 }
 
-/** Returns true for a status that shows nothing about the data: redirects, and errors of credentials, rate limits or the service. */
+/** Returns true for a status that says nothing about the data: redirects, and errors of credentials, rate limits or the service. */
 function isNoAnswer(status: number): boolean {
   return status >= 500 || [401, 403, 407, 408, 429].includes(status) || (status >= 300 && status < 400)
 }
@@ -195,7 +204,7 @@ class UnsentError extends AdapterError {
   }
 }
 
-/** Converts an error of a read: to an answer if V3 rejected the read itself, else to `unsent` or `unknown`. */
+/** Converts an error of a read. The result is an answer if V3 rejected the read itself, and otherwise `unsent` or `unknown`. */
 export function failureOf(cause: unknown): SideAnswer {
   const unsent = unsentReason(cause)
   if (unsent !== undefined) return { kind: 'unsent', reason: unsent }

@@ -22,15 +22,14 @@ export interface CheckOptions {
   readonly ask: Readonly<Record<Side, AskSide>>
   readonly rules: OwnRules | undefined
   readonly clock: Clock
-  /** The time at which the client received the reply, in milliseconds of `clock`. */
   readonly sinceMs: number
   readonly stopped: AbortSignal
 }
 
-/** The time for the requests of a check, in addition to the time that replication may take. */
+/** The time that a check has for its requests, in addition to the time that replication may take. */
 const CALLS_MS = 60_000
 
-/** Members that clients do not send. If the reply contains no record either, these members have no expected value and are not compared. */
+/** Members that clients do not send. If the reply contains no record, their expected values are unknown, so they are not compared. */
 const unsent = new Set([
   'ExternalID',
   'RecordedOn',
@@ -56,7 +55,7 @@ export async function checkReply(
     : { kind: 'skipped', reason: skipped }
 }
 
-/** Compares `own`, a mark that V2 accepted, with `seen`, the same mark on V3, or `undefined` if V3 does not have the mark. */
+/** Compares `own`, a mark that V2 accepted, with `seen`, the same mark on V3. `seen` is `undefined` if V3 does not have the mark. */
 export function compareAccepted(
   own: Members,
   seen: Members | undefined,
@@ -94,7 +93,7 @@ export async function checkReadBack(
   return { kind: 'compared', records, delaysMs }
 }
 
-/** Reads marks on the side that did not serve the write, until they are visible there. */
+/** Reads marks on the side that did not serve the write, until that side shows them or `settleMs` has passed. */
 function follow(
   { client, served, target, durationMs }: OfferedWrite | OfferedServedWrite,
   marks: readonly FollowedMark[],
@@ -102,7 +101,7 @@ function follow(
   compare: (own: Members, seen: Members | undefined) => Comparison,
 ): Promise<FollowResult> {
   const { settleMs } = client.partner.compare
-  // The deadline also covers the requests to the side that served the write.
+  // The time covers requests to both sides: `followMarks` also reads the side that served the write.
   const deadlineMs = clock.nowMs() + settleMs + CALLS_MS
   const paths = { v2: splitTarget(target)[0].replace(/\/[^/]*\/?$/, '/AttendanceRecords'), v3: MARKS_PATH }
   const askOn =
@@ -118,8 +117,8 @@ function follow(
       ask: askOn(served),
       receivedMs: sinceMs - durationMs,
       storedWithinMs: served === 'v2' ? 0 : durationMs,
-      // The journal never sends a mark to V3 twice. Equal content with another time therefore does not come from another write: it is a
-      // difference between the reply of V3 and the mark that V3 stored.
+      // The adapter never posts a mark to V3 twice. A mark with equal content and another time is therefore no newer write, but a
+      // difference between V3's reply and the mark that V3 stored.
       isCorrection: ({ mark }, seen) =>
         served === 'v2' || !isEqual(compareMark(seen, mark, { without: unsent })),
     },

@@ -21,7 +21,7 @@ import { marksOf, noFacts, readBody, unwrapped } from './marks.ts'
 type ReadAnswer = Extract<SideAnswer, { kind: 'answered' }>
 
 const CALLS_MS = 60_000
-/** The pause before V2 and V3 are read again after a difference, since the data may have changed between their answers. */
+/** The pause after a difference before V2 and V3 are read again. The data may have changed between the two first answers. */
 const AGAIN_MS = 2_000
 
 /** Runs the check `answers`: repeats a read on the side that did not serve it and compares the two answers. */
@@ -61,8 +61,8 @@ function compareBoth(
 }
 
 /**
- * Returns the answer of the side that served the read: the reply that the client received, or the answer to a repeated read if that reply
- * was streamed. Returns the reason if the answer cannot be compared.
+ * Returns the answer of the side that served the read. This is the reply that the client received, or the answer to a repeated read if the
+ * reply was streamed. Returns the reason for skipping if the answer cannot be compared.
  */
 async function ownAnswer(
   { reply }: OfferedRead,
@@ -78,9 +78,9 @@ async function ownAnswer(
 type AnsweredRead = Pick<OfferedRead, 'kind' | 'target'>
 
 /**
- * Returns the read that repeats the read of a client, or the reason why the answers of V2 and V3 cannot be compared. Counts and single
- * fields of a mark are not compared, since whole records show the same. `isContinued` returns true for the query of a next link that the
- * adapter created.
+ * Returns the read that repeats the read of a client, or the reason why the answers of V2 and V3 cannot be compared. Reads of counts and of
+ * single members are skipped, since reads of whole records cover the same data. `isContinued` returns true for the query of a next link
+ * that the adapter created.
  */
 export function toAsked(
   { kind, target, request }: AnsweredRead & Pick<OfferedRead, 'request'>,
@@ -100,7 +100,7 @@ export function toAsked(
   return { kind: askedKinds[kind], path, query, accept, prefer }
 }
 
-/** Returns false if `$select` leaves out the members that identify a record, without which the rows of V2 and V3 cannot be aligned. */
+/** Returns false if `$select` omits the members that identify a record, because the rows of V2 and V3 could then not be aligned. */
 function hasKey(kind: AnsweredRead['kind'], select: string | undefined): boolean {
   const names = select?.split(',').map((name) => name.trim()) ?? ['*']
   const has = (...members: readonly string[]): boolean => members.every((name) => names.includes(name))
@@ -111,7 +111,7 @@ const askedKinds = { readFilter: 'filter', readKey: 'key', registrations: 'regis
 
 interface AnswersOptions {
   readonly rules?: OwnRules | undefined
-  /** Returns true if a mark was changed between the answers of V2 and V3. The verdict is then `unknown`. Default: no mark was changed. */
+  /** Returns true if a mark changed between the answers of V2 and V3, so that the verdict is `unknown`. Default: no mark changed. */
   readonly isChanged?: (v2: unknown, v3: unknown) => boolean
 }
 

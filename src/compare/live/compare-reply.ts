@@ -35,7 +35,7 @@ import {
   type ReplyEnvelope,
 } from './reply-form.ts'
 
-/** The decoded reply of V2 to a write. The comparison needs the marks that V3 stores for the write. */
+/** The decoded reply of V2 to a write, and what is needed to compare it once the marks on V3 are known. */
 export interface OpenReply {
   readonly kind: 'open'
   /** The marks of the records that V2 accepted and that the adapter would have posted. */
@@ -43,14 +43,15 @@ export interface OpenReply {
   /** The approximate memory of the reply and its marks, in bytes. */
   readonly bytes: number
   /**
-   * Compares the reply of V2 with the reply that the adapter would have built from these marks. Accepted records without a mark are omitted.
+   * Compares the reply of V2 with the reply that the adapter would have built from `marks`. Omits accepted records that have no mark in
+   * `marks`.
    */
   readonly judge: (marks: readonly JudgedMark[]) => readonly ComparedRecord[]
 }
 
 interface ReplyComparison {
   readonly partner: Partner
-  /** Returns the place of each record among the writes of its key. Called once the keys are known. */
+  /** Returns, for each record, its position among the writes with the same key (learner and event). Called once the keys are known. */
   readonly placesOf: (keys: readonly (string | undefined)[]) => readonly MarkPlace[]
   readonly limits: BatchLimits
   readonly rules: OwnRules | undefined
@@ -59,7 +60,7 @@ interface ReplyComparison {
 }
 
 const MAX_REPLY_BYTES = 1_048_576
-/** The memory that the marks of both sides take, in bytes per byte of the reply (measured). */
+/** The memory that the marks of both sides take, in bytes per byte of the reply (a measured value). */
 const MARKS_PER_BYTE = 4
 
 /** Decodes a write and the reply of V2. Returns an `OpenReply` if the result depends on marks of V3, else the final result. */
@@ -109,7 +110,7 @@ interface AnsweredRecord {
   readonly part: MatchedPart | undefined
   readonly body: unknown
   readonly place: MarkPlace
-  /** The values of the reply of V2, completed by the record that the adapter would have posted, if any. */
+  /** The values of V2's reply. Members that the reply lacks come from the record that the adapter would have posted. */
   readonly mark: Members
   /** `undefined` unless V2 accepted the record and the adapter would have posted it. */
   readonly accepted: FollowedMark | undefined
@@ -140,9 +141,9 @@ function judgeRecords(
   const parts = answers.map(({ planned, accepted }): PartReply => {
     if (planned.record === undefined) return toFaultPart(planned, context)
     const shown = accepted && known.get(accepted)?.shown
-    // A record without a mark keeps its place in the reply, as a part with status 204.
+    // A record without a mark still needs a part, because the parts are matched by position.
     if (shown === undefined) return { ...planned.answering, status: 204, json: undefined }
-    // The read path of the adapter produced the mark, so the mark has the form of a `FlatReply`.
+    // The mark comes from the read path of the adapter, so it has the form of a `FlatReply`.
     return toMarkPart(planned.answering, shown as unknown as FlatReply, context)
   })
   const built = buildBatchReply(plan, request, parts)
@@ -173,7 +174,7 @@ function judgeRecords(
     else if (status !== own.status)
       findings.differ('reply/status', 'value', [`status:${status}`, `status:${own.status}`])
     if (!part.isInOrder) findings.differ('part/order', 'order', ['order:other', 'order:posted'])
-    // If the status differs, the bodies are not comparable.
+    // Bodies of parts with different statuses are not comparable.
     if (status === own.status) compareBodies(body, readBody(own.json), rules, findings)
     return findings.result()
   }
@@ -190,7 +191,9 @@ const isRefusal = (status: number): boolean =>
 /** Returns a fixed id, since no client receives these replies. */
 const newId = (): string => '00000000-0000-4000-8000-000000000000'
 
-/** Builds the batch reply that the adapter would have sent, with the encoder that clients get. `parts` has the order of the records. */
+/**
+ * Builds the batch reply that the adapter would have sent, with the encoder that serves clients. `parts` are in the order of the records.
+ */
 function buildBatchReply(
   plan: Plan,
   { layout, msgtypeResponse, recordsUrl }: WriteRequest,
@@ -243,7 +246,7 @@ function compareRefusals(v2Status: number, refusal: AdapterError): CheckResult {
   return { kind: 'compared', records: [{ ...noFacts, ...findings.result() }] }
 }
 
-/** Returns the parts of a reply, or `undefined` if it is not a batch reply. A reply to a single record is one part. */
+/** Returns the parts of a reply, or `undefined` if it is not a batch reply. The reply to a single record becomes one part. */
 function readReply(kind: WireWrite['kind'], reply: WireWrite['reply'], body: Buffer): BatchReply | undefined {
   if (kind === 'record') {
     const part = {

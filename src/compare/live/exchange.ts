@@ -40,7 +40,7 @@ export interface ExchangeHead {
   readonly stage: Stage
   readonly revision: number
   readonly served: Side
-  /** The school of the exchange, or its client if the request names no school. All requests of a unit stay on one side at `canary`. */
+  /** The school of the exchange, or its client if the request names no school. At `canary`, one side serves all requests of a unit. */
   readonly unit: string
   readonly kind: ExchangeKind
   readonly receivedMs: number
@@ -48,11 +48,11 @@ export interface ExchangeHead {
 
 export interface ComparedExchange extends ExchangeHead {
   readonly check: CheckKind
-  /** A hash that is equal for a request and its resends, so that their counts are added once. If `undefined`, the exchange counts every time. */
+  /** A hash that a request and its resends share, so that their counts are added once. If `undefined`, every exchange is counted. */
   readonly fingerprint?: string | undefined
   /** Empty if the exchange was sampled but not compared. */
   readonly records: readonly ComparedRecord[]
-  /** The milliseconds from the reply until each mark was found, for the checks `reply` and `readBack`. */
+  /** The milliseconds from the reply until the other side showed each mark, for the checks `reply` and `readBack`. */
   readonly delaysMs: readonly number[]
 }
 
@@ -109,13 +109,13 @@ export function headOf({
 const RECORD_BYTES = 1_000
 
 const MAX_PLAIN_BYTES = 1_048_576
-/** The maximum ratio of decompressed to compressed size. Marks in JSON usually compress to a tenth or a twentieth. */
+/** The maximum ratio of decompressed to compressed size. Marks in JSON usually compress by a factor of 10 to 20. */
 const MAX_RATIO = 64
 
 /** The size in bytes of the checksum and the length at the end of a gzip member (RFC 1952 2.3). */
 const GZIP_TRAILER = 8
 
-/** Returns the memory that an exchange takes in bytes, including the decompressed reply. */
+/** Returns the approximate memory of an exchange in bytes, including the decompressed reply. */
 export function sizeOf(offered: OfferedExchange): number {
   if ('records' in offered)
     return offered.records.reduce((sum, { part }) => sum + RECORD_BYTES + (part.json?.length ?? 0), 0)
@@ -126,7 +126,7 @@ export function sizeOf(offered: OfferedExchange): number {
   return request + (reply.body?.length ?? 0) + expanded
 }
 
-/** Returns the maximum size of a decompressed reply in bytes. A gzip body states this size. */
+/** Returns the maximum size of the decompressed reply in bytes. The last four bytes of a gzip body state this size. */
 function plainBytesOf(reply: WireReply): number {
   const { body = Buffer.alloc(0) } = reply
   const most = Math.min(MAX_PLAIN_BYTES, MAX_RATIO * body.length)
@@ -138,7 +138,7 @@ function plainBytesOf(reply: WireReply): number {
 export const plainBody = (reply: WireReply): Promise<Buffer | 'tooLarge' | 'encoding'> =>
   decodeBody(reply, plainBytesOf(reply))
 
-/** Returns a value that is equal for a resent write of one school, or `undefined` for reads and for writes without a stored body. */
+/** Returns a hash that a write and its resends share, or `undefined` for reads and for writes whose body was not stored. */
 export function fingerprintOf(exchange: OfferedExchange): string | undefined {
   if (!('keys' in exchange) && !('records' in exchange)) return undefined
   const hash = createHash('sha256').update(`${exchange.unit}\n`)
@@ -159,7 +159,7 @@ export type SkipReason =
   | 'tooLarge'
   /** The encoding of a body is unknown, or the bytes do not match it. */
   | 'encoding'
-  /** An answer has no form that the interface defines. */
+  /** The request (such as a read of `$count`) or an answer has a form that is not compared. */
   | 'form'
   | 'refused'
   | 'empty'
@@ -169,7 +169,7 @@ export type SkipReason =
   | 'nextLink'
   /** The answer continues in a next link. First pages in different orders hold different rows. */
   | 'paged'
-  /** The request asks for some rows (`$top`, `$skip`) but specifies no order. */
+  /** The request uses `$top` or `$skip` but specifies no order, so V2 and V3 may return different rows. */
   | 'unordered'
   /** `$select` omits the members that identify a record. */
   | 'noKey'
@@ -185,6 +185,6 @@ export type CheckResult =
   | {
       readonly kind: 'compared'
       readonly records: readonly ComparedRecord[]
-      /** The milliseconds from the reply until each mark was found, or `undefined` if the check reads no marks. */
+      /** The milliseconds from the reply until the other side showed each mark, or `undefined` if the check reads no marks. */
       readonly delaysMs?: readonly number[]
     }

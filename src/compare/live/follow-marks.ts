@@ -14,7 +14,7 @@ export interface FollowedMark {
   readonly event: string
   /** The values that were posted to the side that accepted the mark, or that would be posted to V3. */
   readonly sent: Members
-  /** The mark in the reply of the side that served the write, with the sent values for members that the reply lacks. */
+  /** The mark in the reply of the side that served the write. Members that the reply lacks have the sent values. */
   readonly mark: Members
   readonly place: MarkPlace
 }
@@ -33,9 +33,11 @@ interface ServingSide {
   readonly ask: AskMarks
   /** The time at which the write was received, in milliseconds of the clock of the comparison. */
   readonly receivedMs: number
-  /** The milliseconds by which the stored time of a mark may be later than the time in the reply without proving a newer write. */
+  /**
+   * If the stored time of a mark is later than the time in the reply by less than this, in milliseconds, it does not prove a newer write.
+   */
   readonly storedWithinMs: number
-  /** Returns false if `seen` has the same content as the followed mark. Its later time alone then does not prove another write. */
+  /** Returns false if `seen` has the same content as the followed mark, so that its later time alone does not prove another write. */
   readonly isCorrection: (followed: FollowedMark, seen: Members) => boolean
 }
 
@@ -43,19 +45,22 @@ interface FollowOptions {
   readonly ask: AskMarks
   readonly compare: (followed: FollowedMark, seen: Members | undefined) => Comparison
   readonly clock: Clock
-  /** The time in milliseconds within which the other side must show a mark as the serving side accepted it. */
+  /** The time in milliseconds within which the other side must show each mark with the accepted values. */
   readonly settleMs: number
   /** The time at which the client received the reply, in milliseconds of `clock`. */
   readonly sinceMs: number
   readonly stopped: AbortSignal
-  /** The side that served the write, read for marks with a newer version. If `undefined`, a newer version counts as a difference. */
+  /**
+   * The side that served the write, which is asked whether it also has a newer version. If `undefined`, a newer version counts as a
+   * difference.
+   */
   readonly serving?: ServingSide
 }
 
 export interface FollowResult {
   readonly compared: readonly JudgedMark[]
   readonly delaysMs: readonly number[]
-  /** The reason if nothing was compared, and `undefined` otherwise. */
+  /** The reason why nothing was compared, or `undefined` if a mark was compared. */
   readonly skipped: SkipReason | undefined
 }
 
@@ -66,20 +71,19 @@ export interface JudgedMark {
   readonly shown: Members | undefined
 }
 
-/** The maximum number of learners per request, so that gateways accept the length of the request line. */
+/** The maximum number of learners in one filter. More learners would exceed the request line that gateways accept. */
 const MAX_LEARNERS = 25
-/** The maximum number of requests for one batch. Of a batch with more events, a sample is followed. */
+/** The maximum number of requests for one batch. If a batch has more events, `sampled` chooses some of them. */
 const MAX_CALLS = 20
 const FIRST_PAUSE_MS = 500
-/** The maximum difference between the clocks of the service and of the instances. */
+/** The assumed maximum difference between the clocks of the service and the instances. */
 const CLOCK_MS = 1_000
 
 interface PendingMark {
   readonly followed: FollowedMark
-  /** The mark as last read, without its histories. Histories grow with every write, so they are compared at once and not kept. */
+  /** The mark as last read, without its histories. Histories grow with every write, so they are compared at once and not stored. */
   seen: Members | undefined
   comparison: Comparison | undefined
-  /** True if the mark was read after `settleMs` had passed. */
   isSettled: boolean
 }
 
@@ -148,7 +152,7 @@ const toJudged = ({ followed, seen, comparison = verdictOnly('unknown') }: Pendi
   shown: seen,
 })
 
-/** Reads a group of marks of one event on the other side. Returns the reason if no request was sent. */
+/** Reads the marks of one group, all of one event, on the other side. Returns the reason if no request was sent. */
 async function readGroup(
   group: readonly PendingMark[],
   { ask, compare }: FollowOptions,
@@ -190,8 +194,8 @@ async function findReplaced(
 }
 
 /**
- * Returns true if another write replaced the followed mark: `seen` was recorded later, by more than the precision of both times, and not in
- * the future. If a time is missing, `seen` must have another id.
+ * Returns true if another write replaced the followed mark. Then `seen` was recorded later, by more than the precision of both times, and
+ * not in the future. If a time is missing, `seen` must have another id.
  */
 function isNewer(
   followed: FollowedMark,
@@ -200,7 +204,7 @@ function isNewer(
   { isCorrection, storedWithinMs }: ServingSide,
 ): boolean {
   const id = idOfMark(followed.mark)
-  // If the reply contains no record, a newer mark cannot be recognised.
+  // Without the id from the reply, a newer mark cannot be recognised.
   if (seen === undefined || id === undefined || !isCorrection(followed, seen)) return false
   const [from, to] = [recordedOn(followed.mark), recordedOn(seen)]
   if (from === undefined || to === undefined) return ![undefined, id].includes(idOfMark(seen))
@@ -223,7 +227,7 @@ async function readMarks(
   const byKey = Map.groupBy(rows, markKey)
   return {
     kind: 'read',
-    // If a learner has several marks at the event, the mark with the same id is taken, or else the last mark.
+    // If a learner has several marks at the event, the mark with the same id counts, or else the last mark.
     seenOf: ({ learner, event, mark }) => {
       const own = byKey.get(`${learner} ${event}`.toLowerCase()) ?? []
       const id = idOfMark(mark)
@@ -247,7 +251,9 @@ function groupsOf(marks: readonly PendingMark[]): readonly (readonly PendingMark
   )
 }
 
-/** Limits the marks that are followed for one batch. Of too many events, evenly spaced events are chosen without regard to their marks. */
+/**
+ * Limits the marks that are followed for one batch. If there are too many events, it takes evenly spaced events, whatever their marks are.
+ */
 export function sampled(marks: readonly FollowedMark[]): readonly FollowedMark[] {
   const byEvent = [...Map.groupBy(marks, ({ event }) => event.toLowerCase()).values()]
   const count = Math.min(MAX_CALLS, byEvent.length)

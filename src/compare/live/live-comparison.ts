@@ -15,9 +15,11 @@ import { createLatestMarks } from './marks.ts'
 export interface LiveComparison {
   /** Decides at random whether an exchange is compared, because clients could influence any other criterion. */
   isWanted(entry: Pick<StageEntry, 'side' | 'stage'>, kind: RequestKind, partner: Partner): boolean
-  /** Takes an exchange that `isWanted` selected. Never waits and never throws. */
+  /** Accepts an exchange that `isWanted` selected. Never waits and never throws. */
   offer(exchange: OfferedExchange): void
-  /** Registers a write that was not selected, at a stage with comparisons. Older marks of the same keys are then no longer followed. */
+  /**
+   * Registers a write that was not selected, at a stage with comparisons. Checks of older marks with the same keys then ignore these marks.
+   */
   onWrite(partner: Partner, stage: Stage, keys: () => readonly (string | undefined)[]): void
   /** Registers a 429 of V2 to a client, whether or not the exchange is compared. */
   onThrottled(partner: Partner, stage: Stage): void
@@ -35,7 +37,7 @@ export function comparedPercent(
 ): number {
   if (stageTable[stage][kind].compares === 'nothing') return 0
   if (stage === 'shadow') return side === 'v2' ? partner.compare.percent : 0
-  // Without an address of V2, no mark can be read back from V2.
+  // Marks can be read back from V2 only if V2 has an address.
   return side === 'v3' && partner.v2 !== undefined ? partner.checkV2Percent : 0
 }
 
@@ -49,7 +51,9 @@ export function keysOf(exchange: OfferedExchange): readonly (string | undefined)
   return 'records' in exchange ? exchange.records.map(({ key }) => key) : []
 }
 
-/** The end of a check. For each partner and kind of check, the compared, dropped and skipped exchanges add up to the offered exchanges. */
+/**
+ * The result of a check. For each partner and kind of check, the compared, dropped and skipped exchanges add up to the offered exchanges.
+ */
 export type CheckEnd =
   CheckResult | { readonly kind: 'dropped'; readonly reason: 'full' | 'closed' | 'failed' }
 
@@ -103,13 +107,15 @@ export function createComparisonEngine(options: ComparisonEngineOptions) {
   return {
     wrote: latest.recordWrites,
     /**
-     * Compares an exchange, once all earlier exchanges have been decoded. `sinceMs` is the time at which the client received the reply, in
-     * milliseconds of `clock`. `onBegun` is called when the comparison begins, which frees the place of the exchange in the queue.
+     * Compares an exchange once all earlier exchanges have been decoded. `sinceMs` is the time at which the client received the reply, in
+     * milliseconds of `clock`. `onBegun` is called when the comparison begins, so that the caller can remove the exchange from its queue.
      */
     compare: async (exchange: OfferedExchange, sinceMs: number, onBegun: () => void): Promise<CheckEnd> => {
       const { partner } = exchange.client
       const places = latest.placesOf(partner.id, keysOf(exchange))
-      /** Does the work that needs no service. Returns the rest of the check as a job, or the result if the check is complete. */
+      /**
+       * Does the work that needs no request to V2 or V3. Returns the rest of the check as a job, or the result if the check is complete.
+       */
       const begin = async (): Promise<CheckEnd | Job> => {
         if (stopped.aborted) return { kind: 'dropped', reason: 'closed' }
         onBegun()

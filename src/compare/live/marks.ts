@@ -6,7 +6,7 @@ import type { ComparedRecord } from './exchange.ts'
 
 type RecordFacts = Omit<ComparedRecord, 'verdict' | 'differences' | 'equivalences' | 'expiredRules'>
 
-/** Returns the facts about a flat record on which the advice for the next step depends. */
+/** Returns the facts about a flat record that the advice on the next step uses. */
 export function factsOf(mark: Members, { isCorrection }: Pick<MarkPlace, 'isCorrection'>): RecordFacts {
   const own = describeMark({ v2: mark, v3: undefined })
   const isNew = isCorrection && !own.traits.includes('correction')
@@ -36,7 +36,7 @@ export function recordedMs(mark: Members): number {
   return moment === undefined ? NaN : moment.seconds * 1_000 + moment.nanos / 1_000_000
 }
 
-/** Removes the envelope `d` of OData V2. `isEnvelope` decides whether a body with a member `d` is an envelope or a record. */
+/** Removes the envelope `d` of OData V2. `isEnvelope` tells an envelope from a record that has a member `d`. */
 export function unwrapped(body: unknown, isEnvelope: (body: Members) => boolean = () => true): unknown {
   return isMembers(body) && isMembers(body['d']) && isEnvelope(body) ? body['d'] : body
 }
@@ -59,21 +59,27 @@ export function readBody(text: string | undefined): unknown {
   return json === undefined ? unreadable : json
 }
 
-/** The position of a write among the writes of the same learner and event that this instance has observed. */
+/** The position of a write among the writes for the same learner and event that this process has observed. */
 export interface MarkPlace {
   readonly isCorrection: boolean
-  /** Returns true once this instance has observed a newer write. */
+  /** Returns true once this process has observed a newer write. */
   isSuperseded(): boolean
 }
 
-/** The maximum number of keys, about two days of a large school. Corrections of marks with evicted keys are not recognised. */
+/**
+ * The maximum number of keys (learner and event), about two days of a large school. After eviction, a correction of a mark counts as a new
+ * mark.
+ */
 const MAX_MARKS = 100_000
 
 export const unknownPlace: MarkPlace = { isCorrection: false, isSuperseded: () => false }
 
-/** Creates the register of the order in which this process observed writes. Its keys contain learners and events. */
+/**
+ * Creates the register of the order in which this process observed writes. Its keys contain learners and events, so they must not be
+ * logged.
+ */
 export function createLatestMarks() {
-  /** The position of the last write of each key. The oldest position comes first. */
+  /** The position of the latest write of each key, sorted with the oldest position first. */
   const latest = new Map<string, number>()
   let lastPosition = 0
   const recordWrite = (name: string): number => {

@@ -4,7 +4,10 @@ import type { Partner } from '../../partners/partner.ts'
 import type { Side } from '../../rollout/stage.ts'
 import { createRateLimit, type RateLimit, type RateSlots } from '../../upstream/index.ts'
 
-/** Why a comparison may not send now. `silence`: the service answered 429 in the last five minutes. `pace`: the rate limit is reached. */
+/**
+ * The reasons why a comparison may not send now. `silence`: the service answered 429 in the last five minutes. `pace`: the rate limit is
+ * reached.
+ */
 export type PaceRefusal = 'silence' | 'pace'
 
 /**
@@ -29,7 +32,7 @@ export interface Pace {
 export type ClientLimit = Pick<RateLimit, 'acquire' | 'sincePauseMs'>
 
 const SILENCE_MS = 300_000
-/** The minimum interval between two notes of a pause in the journal, since the first note already informs the other instances. */
+/** The minimum interval at which a pause is written to the journal. The first write already informs the other instances. */
 const NOTE_INTERVAL_MS = 1_000
 /** The fraction of the partner's calls that comparisons may use. */
 const SHARE = 1 / 5
@@ -47,7 +50,9 @@ interface PacedSide {
   notedMs: number
 }
 
-/** Creates the rate limit, with `slotsOf` for all instances together. While the journal is unreachable, no comparison sends. */
+/**
+ * Creates the rate limit. With `slotsOf`, all instances share it through the journal, and nothing is sent while the journal is unreachable.
+ */
 export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: string) => RateSlots): Pace {
   const sides = new Map<string, PacedSide>()
   const sideOf = (partner: Partner, side: Side): PacedSide => {
@@ -83,7 +88,7 @@ export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: 
       const deadlineMs = clock.nowMs() + timeMs
       const before = await findRefusal(own, clients)
       if (before !== undefined) return before
-      // The comparison queues under its own key, so that a waiting call takes no queue place of a client.
+      // The comparison queues under its own key, so that a waiting comparison takes no place in the queue from a client.
       const queueKey = { partner: partner.id, owner: `comparison of ${partner.id}`, isAccepted: () => true }
       for (const limit of [own.limit, clients]) {
         const leftMs = deadlineMs - clock.nowMs()
@@ -104,7 +109,7 @@ export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: 
   }
 }
 
-/** Returns the calls per second for one side. Without a configured limit, V2 gets the limit of the service, except on loopback. */
+/** Returns the calls per second for one side. Without a configured limit, V2 gets a fifth of the service's limit, except on loopback. */
 function comparisonRate({ callsPerSecond, v2 }: Partner, side: Side): number {
   if (callsPerSecond !== undefined) return callsPerSecond * SHARE
   const isLimited = side === 'v2' && v2 !== undefined && !isLoopback(v2.hostname)

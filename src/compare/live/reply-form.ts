@@ -11,7 +11,7 @@ export interface ReplyEnvelope {
   readonly form: BatchReply
 }
 
-/** Compares the status, the headers and the structure of V2's reply with the reply that the adapter would have written. */
+/** Compares the status, the headers and the structure of V2's reply with those of the reply that the adapter would have written. */
 export function compareEnvelopes(v2: ReplyEnvelope, v3: ReplyEnvelope, findings: Findings): void {
   const differ = differIn(findings)
   differ('reply/status', 'value', v2.status, v3.status, statusClass)
@@ -36,11 +36,11 @@ export function comparePartForm(v2: ReplyPart, v3: ReplyPart, findings: Findings
   if (!differ('part/Content-ID', 'value', own.place, built.place, identity) && own.value !== built.value)
     findings.differ('part/Content-ID', 'value', ['id:other', 'id:posted'])
   compareFields('part', v2.mime, v3.mime, findings)
-  // If the status differs, the header fields are not comparable.
+  // Header fields of parts with different statuses are not comparable.
   if (!isOther) compareFields('part/http', v2.http, v3.http, findings)
 }
 
-/** Compares the body of a part of V2 with the body that the adapter would have written, both as returned by `readBody`. */
+/** Compares the body of V2's part with the body that the adapter would have written. Both are results of `readBody`. */
 export function compareBodies(
   v2: unknown,
   v3: unknown,
@@ -67,7 +67,9 @@ export function compareBodies(
 /** Returns true if `d` is the only member of a body. An envelope has no other member, but a record may have a member named `d`. */
 const isOnlyMember = (body: Members): boolean => Object.keys(body).length === 1
 
-/** Creates a function that reports two unequal values by their classes, and returns true if the values are unequal. */
+/**
+ * Creates a function that adds a difference if two values are unequal, described by their classes. Returns true if the values are unequal.
+ */
 const differIn =
   (findings: Findings) =>
   <Value>(
@@ -102,7 +104,7 @@ const essenceOf = (type: string | undefined): string | undefined =>
 const boundaryClass = (type: string | undefined): string =>
   /boundary="?batchresponse_/i.test(type ?? '') ? 'boundary:batchresponse_' : 'boundary:other'
 
-/** The media types that may appear in the name of a class. Any other type could be free text of the service. */
+/** The media types that may appear in the name of a class. Any other type could be free text, and a class must not show such text. */
 const knownType =
   /^(?:application\/(?:http|json|xml|problem\+json)|multipart\/mixed|text\/(?:plain|html))(?:;[a-z0-9.=_-]{1,40}){0,3}$/
 
@@ -114,7 +116,7 @@ function typeClass(value: string | undefined): string {
 
 const plainType = (value: string): string => value.toLowerCase().replaceAll(/\s+/g, '')
 
-/** Returns the Content-ID of a part, and which headers (MIME or HTTP) contain it. */
+/** Returns the Content-ID of a part, and the kind of headers (MIME, HTTP or both) in which it is written. */
 export function contentIdOf({ mime, http }: ReplyPart): {
   readonly place: string
   readonly value: string | undefined
@@ -124,7 +126,7 @@ export function contentIdOf({ mime, http }: ReplyPart): {
   return { place: `in:${places === '' ? 'none' : places}`, value: inMime ?? inHttp }
 }
 
-/** The header fields that may appear in a path. Any other name could be free text of the service. */
+/** The header fields that may appear in a path. Any other name could be free text, and a path must not show such text. */
 const shownFields = new Map(
   [
     'Content-Type',
@@ -187,7 +189,9 @@ function formClass(value: unknown): string {
 
 const errorMembers = ['ErrorCode', 'Message', 'ResourceIdentifier']
 
-/** Compares the error array (service.md 7) in a part of V2 with the array that the adapter would have written. Entries are sorted by their codes. */
+/**
+ * Compares the entries of the error arrays (service.md 7) in a V2 part and in the part that the adapter would have written, sorted by code.
+ */
 function compareErrors(v2: unknown, v3: unknown, findings: Findings): void {
   if (!Array.isArray(v2) || !Array.isArray(v3)) {
     const classOf = (value: unknown): string =>
@@ -224,7 +228,7 @@ function errorClass(name: string, value: unknown): string {
   return value === '' ? 'text:empty' : 'text:other'
 }
 
-/** Returns true for a text in the form of an error code, which is a name and not free text. */
+/** Returns true for a text in the form of an error code, which may appear in the name of a class. */
 const isCode = (text: string): boolean => /^[A-Z][A-Z_]{0,30}\d{0,3}$/.test(text)
 
 const codeOf = ({ ErrorCode }: Members): string => (typeof ErrorCode === 'string' ? ErrorCode : '')

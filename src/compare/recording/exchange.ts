@@ -13,7 +13,9 @@ export interface RecordedExchange extends WireExchange {
 
 export const MAX_EXCHANGE_BYTES = 4_194_304
 
-/** Decompresses the reply of an exchange. Returns `undefined` if the exchange is too large or a body cannot be read. */
+/**
+ * Decompresses the reply of an exchange. Returns `undefined` if the exchange is too large, or if a body is missing or cannot be decoded.
+ */
 export async function toRecorded(exchange: WireExchange): Promise<RecordedExchange | undefined> {
   const { request, reply } = exchange
   // An empty body has nothing to decode, even if a header names an encoding.

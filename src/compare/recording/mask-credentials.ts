@@ -2,7 +2,7 @@ import { pairsOf } from '../wire-exchange.ts'
 import type { RecordedExchange, RecordedMessage } from './exchange.ts'
 import { splitMessage } from './split-message.ts'
 
-/** Headers of messages and parts whose values are kept. The values of all other headers are masked or removed. */
+/** The headers, of messages and of their parts, whose values are kept. The values of all other headers are masked or removed. */
 const keptHeaders: ReadonlySet<string> = new Set([
   'accept',
   'accept-charset',
@@ -23,16 +23,18 @@ const keptHeaders: ReadonlySet<string> = new Set([
 /** OData query options, whose values are kept since they hold no credentials. V2 also accepts them without `$` (service.md 1.1). */
 const keptOption =
   /^(?:%24|\$)?(?:filter|select|expand|orderby|top|skip|count|format|search|levels|compute|skiptoken)$/i
-/** Parameters of kept headers whose values are kept too. */
+/** The parameters of kept headers, such as `boundary`, whose values are kept. The values of all other parameters are masked. */
 const keptParameter =
   /^(?:boundary|charset|msgtype|type|version|q|return|wait|maxpagesize|continue-on-error|ieee754compatible|(?:odata\.)?[\w.]*(?:metadata|streaming))$/i
 
-/** Matches a header, and also an indented line or a line that begins with `:`, which parsers append to the header before. */
+/**
+ * Matches a header line. An indented line and a line that begins with `:` match too, because parsers append them to the preceding header.
+ */
 const HEADER = /^[ \t]*(?:([!#$%&'*+.^_`|~0-9A-Za-z-]+)[ \t]*)?:/
 const REQUEST = /^([A-Za-z]+[ \t]+)(\S(?:.*\S)?)([ \t]+HTTP\/\d.*)$/
 /**
- * Matches a JWT with the characters right before it, and credentials after `bearer` or `basic`. A match begins at the start of a run of
- * such characters, since a search from every `eyJ` within the run would take quadratic time.
+ * Matches a JWT together with the letters, digits and hyphens directly before it, or credentials after `bearer` or `basic`. The match
+ * starts at the first of these characters, because a search that starts at every `eyJ` among them would take quadratic time.
  */
 const TOKEN =
   /(?<![\w-])(?=[\w-]*?\beyJ[\w-]{8})[\w-]+\.[\w-]{8,}\.[\w-]*|\b(?:bearer|basic)[ \t]+[\w.~+/-]{16,}=*/gi
@@ -42,7 +44,9 @@ const TOKEN_START = /\b(?:eyJ|(?:bearer|basic)[ \t])/i
 
 const isKeptHeader = (name: string): boolean => keptHeaders.has(name.toLowerCase())
 
-/** Masks unlisted headers, query options that do not belong to OData, and tokens in texts. A reply loses its unlisted headers. */
+/**
+ * Masks unlisted headers in bodies, query options that do not belong to OData, and tokens in texts. Removes unlisted headers of the reply.
+ */
 export function maskExchange(exchange: RecordedExchange): RecordedExchange {
   const { target, request, reply } = exchange
   return {
@@ -69,15 +73,15 @@ function maskBody(message: RecordedMessage): Buffer {
 }
 
 /**
- * Replaces each character in the values of unlisted headers, and in the credentials of request lines, with `x`, so that lengths and offsets
- * stay the same. `text` is Latin-1 with any line ends. No line of a JSON body has the form of a header.
+ * Replaces each visible character in the values of unlisted headers, and in the credentials of request lines, with `x`. Lengths and offsets
+ * stay the same. `text` is Latin-1 and may have line ends of any kind.
  */
 function maskLines(text: string): string {
   let isMasked = false
   return text
     .split(/(\r\n|\n|\r)/)
     .map((line, n) => {
-      // A folded line continues the header before it, even if the line consists of spaces and tabs (RFC 9112 5.2).
+      // A folded line continues the preceding header, even if the line consists of spaces and tabs (RFC 9112 5.2).
       if (n % 2 === 1 || line === '') return line
       if (isMasked && /^[ \t]/.test(line)) return maskValue(line)
       const found = maskLine(line)
@@ -109,7 +113,10 @@ function maskLine(line: string): { readonly shown: string; readonly isMasked: bo
   return { shown, isMasked: false }
 }
 
-/** Matches the query of a link in JSON, XML or prose. Escape sequences match as a whole, since masking half of one would break the text. */
+/**
+ * Matches the query of a link in JSON, XML or prose. An escape sequence such as `\u0026` matches as a whole, because half of it would be
+ * invalid.
+ */
 const LINK_QUERY = /\?(?:[^\s"'<>\\?]|\\\/|\\u[\da-f]{4})+/gi
 const USER_INFO = /(\/\/|\\\/\\\/)([^\s/?#"'<>\\@]+)@/g
 /** Matches the separator `&` of options, also in the escaped forms of JSON and XML. */
@@ -154,13 +161,13 @@ function maskQuery(query: string): string {
     .join('')
 }
 
-/** Matches an option inside the value of another option, after any separator. `CREDENTIAL` matches an option named like a credential. */
+/** Matches an option inside the value of another option, such as `$top=1` in `$expand=A($top=1)`, after any separator. */
 const INNER_OPTION =
   /((?:^|[;(?]|%3B|%26|%28|%3F) *)((?:(?!%3D|%3B)[^=;&()\s'"])*)(=|%3D)((?:(?!%3B|%26)[^;&)'"\s])*)/gi
 const CREDENTIAL =
   /((?:subscription-key|authorization)["']?[ \t]*(?:[=:]|%3[AD]))((?:(?!%3B|%26|%2[27])[^;&'"\s])+)/gi
 
-/** Masks options inside the value of an OData option that do not belong to OData. The value of `$expand=A($top=1)` contains an option. */
+/** Masks the inner options of an option value that do not belong to OData. */
 function maskInner(value: string): string {
   return value
     .replaceAll(INNER_OPTION, (found, before: string, name: string, is: string, inner: string) =>

@@ -15,17 +15,17 @@ const noteForm = z.object({
   durationMs: z.number(),
 })
 
-/** The files of a recording by name, before encryption. */
+/** The files of a recording before encryption: the content of each file by its name. */
 export type RecordingFiles = ReadonlyMap<string, Buffer>
 
-/** Converts an exchange to `request.http`, `response.http` (without its framing) and `recording.json` (the facts that neither contains). */
+/** Converts an exchange to the files `request.http`, `response.http` (without the framing of the body) and `recording.json`. */
 export function toFiles(exchange: RecordedExchange): RecordingFiles {
   const { kind, target, request, reply, receivedMs, durationMs } = exchange
   const isWrite = kind === 'batch' || kind === 'record'
   const fields = [
     // The recording must not name the host of an installation.
     ['Host', 'recorded.invalid'],
-    // Placeholders stand in for the credentials, since a request without credentials would be a different case.
+    // Placeholders replace the credentials, because the adapter would refuse the recorded request without them.
     ['Ocp-Apim-Subscription-Key', 'recorded'],
     ['Authorization', 'bearer recorded'],
     ...pairsOf(request),
@@ -33,7 +33,7 @@ export function toFiles(exchange: RecordedExchange): RecordingFiles {
   ] as const
   const receivedAt = new Date(receivedMs).toISOString()
   const note: z.infer<typeof noteForm> = { kind, receivedAt, durationMs: Math.round(durationMs) }
-  // The recorded body is decompressed and no longer has the length on the wire.
+  // The stored body is decompressed, so its original length and encoding no longer apply.
   const replyFields = pairsOf(reply).filter(([name]) => !/^content-(?:length|encoding)$/i.test(name))
   return new Map([
     ['request.http', message(`${isWrite ? 'POST' : 'GET'} ${target} HTTP/1.1`, fields, request.body)],
@@ -73,7 +73,7 @@ export async function listRecordings(folder: string): Promise<readonly string[]>
 
 const isNote = (name: string): boolean => name === `recording.json${SEALED}`
 
-/** Compares the numbers at the start of two names, so that numbers with seven digits sort after numbers with six. */
+/** Compares names by the number at their start, so that 1000000 sorts after 999999. */
 export function byCounter(one: string, other: string): number {
   return Number.parseInt(one, 10) - Number.parseInt(other, 10) || (one < other ? -1 : 1)
 }

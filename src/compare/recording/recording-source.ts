@@ -27,10 +27,10 @@ interface RecordingSourceOptions {
 }
 
 /**
- * Creates a source that compares recordings in order. For a write, it compares the reply that the adapter would have built with the
- * recorded reply of V2, and posts nothing. The built reply assumes that V3 stores the posted values (`assumedMark`). If `v3` is given,
- * recorded reads are compared with the current answers of V3. At the end V3 is read for the last mark of each learner and event that V2
- * accepted. The steps throw the errors of `readRecording`.
+ * Creates a source that compares recordings in order. For a write, it compares the recorded reply of V2 with the reply that the adapter
+ * would have built if V3 stored the posted values (`assumedMark`). Nothing is posted. If `v3` is given, recorded reads are compared with
+ * the current answers of V3. At the end the last mark of each learner and event that V2 accepted is compared with the mark on V3. The steps
+ * throw the errors of `readRecording`.
  */
 export function createRecordingSource(
   folders: readonly string[],
@@ -94,10 +94,13 @@ function toStep(records: readonly ComparedRecord[], { kind, receivedMs }: Record
   }
 }
 
-/** Members whose values only the service knows. */
+/** The members whose values the service chooses. */
 const ownMembers = ['ExternalID', 'RecordedOn', 'AttendableEventStart', 'RecordedBy', 'ChangeProcessName']
 
-/** Returns the mark that V3 would store: the values that the adapter would post, and V2's values for members that only the service knows. */
+/**
+ * Returns the mark that V3 is assumed to store: the values that the adapter would post, and V2's values for members that the service
+ * chooses.
+ */
 function assumedMark(followed: FollowedMark): JudgedMark {
   const { sent, mark } = followed
   const posted = Object.entries(sent).filter(([, value]) => value !== undefined)
@@ -109,7 +112,10 @@ function assumedMark(followed: FollowedMark): JudgedMark {
 
 type AskOptions = RecordingSourceOptions & { readonly v3: Pick<AdapterSide, 'ask'> }
 
-/** Compares a recorded answer with the current answer of V3. A mark with a later time on V3 was changed since and is `unknown`. */
+/**
+ * Compares a recorded answer with the current answer of V3. A mark with a later `RecordedOn` on V3 was changed after the recording, so it
+ * is `unknown`.
+ */
 async function compareRead(
   exchange: RecordedExchange,
   kind: 'readFilter' | 'readKey' | 'registrations',
@@ -150,7 +156,7 @@ function countRows(text: string): number {
   }
 }
 
-/** The tolerance for the clocks and the time precision of two services, in milliseconds. */
+/** The maximum `RecordedOn` difference, in milliseconds, that the clocks and the time precision of V2 and V3 explain. */
 const SLACK_MS = 1_000
 
 /**
@@ -169,9 +175,9 @@ function createWrittenMarks() {
   const marks = new Map<string, FollowedMark>()
   let omitted = 0
   return {
-    /** Registers a write of these keys, in order, with the marks that V2 is known to have accepted. */
+    /** Registers a write of these keys, in order. `accepted` has the marks that V2 is known to have accepted. */
     recordWrite: (keys: readonly (string | undefined)[], accepted: readonly FollowedMark[]): void => {
-      // After a write with an unknown outcome, the state of an earlier mark is unknown too.
+      // The write may have replaced the earlier marks of its keys even if its outcome is unknown, so these marks are no longer compared.
       for (const key of keys) if (key !== undefined) marks.delete(key)
       for (const followed of accepted) {
         const key = markKey({ Learner: followed.learner, AttendableEvent: followed.event }) ?? ''
@@ -184,7 +190,10 @@ function createWrittenMarks() {
   }
 }
 
-/** Compares marks on V3 with the replies of V2. A differing mark with a later time on V3 was changed since and is `unknown`. */
+/**
+ * Compares marks on V3 with the replies of V2. A differing mark with a later `RecordedOn` on V3 was changed after the recording, so it is
+ * `unknown`.
+ */
 async function compareMarks(
   marks: ReturnType<typeof createWrittenMarks>,
   { v3, rules, nowMs }: AskOptions,

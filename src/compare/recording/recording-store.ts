@@ -12,7 +12,7 @@ import { SEALED, sealFile } from './sealed-file.ts'
 interface StoreOptions {
   readonly folder: string
   readonly key: Uint8Array
-  /** The maximum size of all recordings in bytes. The oldest recordings are deleted first. */
+  /** The maximum size of all recordings in bytes. The oldest recordings are deleted to stay below it. */
   readonly maxBytes: number
   readonly nowMs: () => number
 }
@@ -26,15 +26,17 @@ interface StoredRecording {
 /** The name of a recording, such as `000042-20260907T084000Z`. The name reveals only the time of the exchange. */
 const NAME = /^\d{6,}-\d{8}T\d{6}Z$/
 const DRAFT = '.draft-'
-/** The age at which a draft is deleted. An older draft is left over from a crash, since processes finish their drafts within moments. */
+/** The age at which a draft is deleted. A process finishes a draft within moments, so an older draft is left over from a crash. */
 const DRAFT_MS = 3_600_000
-/** The size in bytes of a block of the file system, which allocates whole blocks for each file. */
+/**
+ * The size in bytes of a block of the file system. The size of a recording counts whole blocks, because each file occupies whole blocks.
+ */
 const BLOCK = 4_096
 const MAX_AGE_MS = 2_592_000_000
 
 export type RecordingStore = Awaited<ReturnType<typeof openRecordingStore>>
 
-/** Opens a folder that contains one folder per recording. A new folder is readable by its owner only. */
+/** Opens a folder that contains one folder per recording. If the folder is created, only its owner can read it. */
 export async function openRecordingStore(options: StoreOptions) {
   const { folder, key, maxBytes, nowMs } = options
   await mkdir(folder, { recursive: true, mode: 0o700 })
@@ -57,7 +59,7 @@ export async function openRecordingStore(options: StoreOptions) {
       await removeOld()
       const stamp = new Date(receivedMs).toISOString().replaceAll(/[-:]|\.\d{3}/g, '')
       for (;;) {
-        // Seals again for each name, because the name is part of the authenticated data of each file.
+        // Seals the files again for each name, because the authenticated data of each file contains the name.
         const name = `${String(counter + 1).padStart(6, '0')}-${stamp}`
         const sealed = new Map(
           [...files].map(([file, bytes]) => [file + SEALED, sealFile(key, `${name}/${file}`, bytes)]),
@@ -113,7 +115,7 @@ async function writeWhole(folder: string, name: string, files: RecordingFiles): 
 
 const [MAX_WAITING, MAX_WAITING_BYTES] = [256, 33_554_432]
 
-/** Creates the queue that masks and writes exchanges. After a failed write it calls `onStopped` once and writes no more. */
+/** Creates the queue that masks and writes exchanges. After a failed write it calls `onStopped` once, and drops all later exchanges. */
 export function createRecorder(store: Pick<RecordingStore, 'add'>, onStopped: (cause: unknown) => void) {
   const results = { recorded: 0, dropped: 0, tooLarge: 0, stopped: 0 }
   let [waiting, waitingBytes, isStopped] = [0, 0, false]

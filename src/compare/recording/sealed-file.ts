@@ -11,7 +11,7 @@ const KEY_ID = 8
 const NONCE = 12
 const TAG = 16
 
-/** Encrypts a file with AES-256-GCM and binds it to `place` (its folder and name), so that no other file can take its place. */
+/** Encrypts a file with AES-256-GCM. `place` is the folder and the name of the file, and decryption fails at any other place. */
 export function sealFile(key: Uint8Array, place: string, plain: Uint8Array): Buffer {
   const nonce = randomBytes(NONCE)
   const cipher = createCipheriv('aes-256-gcm', key, nonce)
@@ -20,7 +20,10 @@ export function sealFile(key: Uint8Array, place: string, plain: Uint8Array): Buf
   return Buffer.concat([MAGIC, idOf(key), nonce, cipher.getAuthTag(), text])
 }
 
-/** Decrypts a recorded file. Throws `ADP_CONFIGURATION` for another key, and `ADP_USAGE` if the file is unreadable, changed or moved. */
+/**
+ * Decrypts a recorded file. Throws `ADP_CONFIGURATION` if `key` is the wrong key, and `ADP_USAGE` if the file is unreadable, changed or
+ * moved.
+ */
 export async function readSealed(key: Uint8Array, path: string): Promise<Buffer> {
   const bytes = await readFile(path).catch((cause: unknown) => {
     throw new AdapterError(
@@ -56,6 +59,5 @@ export async function readSealed(key: Uint8Array, path: string): Promise<Buffer>
   }
 }
 
-/** Returns an identifier of a key, which does not reveal the key. */
 const idOf = (key: Uint8Array): Buffer =>
   createHash('sha256').update('markbridge recording key').update(key).digest().subarray(0, KEY_ID)

@@ -10,19 +10,19 @@ interface MessagePiece {
 /** Matches the start line of the HTTP message in a part. The target of a request may contain spaces (batch-wire F21). */
 const START = /^(?:HTTP\/\d\.\d[ \t]+\d{3}|[A-Za-z]+[ \t]+\S.*[ \t]HTTP\/\d)/
 const BOUNDARY = /boundary[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;\s"]+))/gi
-/** The usual form of a boundary. A body may use a boundary that is not named in any header. */
+/** The usual form of a boundary. The form identifies boundaries that no header names. */
 const USUAL_NAME = /^(?:batch|changeset)(?:response)?_\S+$/i
 
 /**
- * Splits a body into framing and contents in linear time. The function applies no rules of a service, so it also splits bodies that a
- * decoder refuses. Content begins after the blank line of an HTTP head and ends at the next known delimiter. A body that is not multipart
- * is a single piece of content.
+ * Splits a body into framing and contents in linear time. The function applies no rules of the service, so that it also splits bodies that
+ * a decoder refuses. Content begins after the blank line of an HTTP head and ends at the next known delimiter. A body that is not multipart
+ * is a single piece.
  */
 export function* splitMessage(message: RecordedMessage): Generator<MessagePiece> {
   const { body } = message
   const contentType = fieldOf(message, 'content-type')
   if (!/^\s*multipart\//i.test(contentType ?? '')) {
-    // Plain text is masked line by line, like framing.
+    // A plain-text body counts as framing, so that it is masked line by line.
     yield { isFraming: isText(contentType), bytes: body }
     return
   }
@@ -37,7 +37,7 @@ export function* splitMessage(message: RecordedMessage): Generator<MessagePiece>
     const whole = text.slice(at, next)
     const line = whole.trimEnd()
     at = next
-    // Only an empty line ends a head. A line of spaces continues the header before it (RFC 9112 5.2).
+    // Only an empty line ends a head. A line of spaces continues the preceding header (RFC 9112 5.2).
     if (isHead && /^\r?\n$/.test(whole)) {
       const end = endOfContent(text, next, names)
       yield { isFraming: true, bytes: body.subarray(from, next) }
@@ -46,7 +46,7 @@ export function* splitMessage(message: RecordedMessage): Generator<MessagePiece>
       isHead = false
     } else if (line.startsWith('--')) {
       names.add(nameOf(line))
-      // A delimiter before the blank line ends the head, and framing follows.
+      // A delimiter in place of the blank line ends the head without content, and framing follows.
       isHead = false
     } else if (START.test(line)) isHead = true
     else addNames(names, line)
@@ -65,7 +65,7 @@ function addNames(names: Set<string>, text: string): void {
 const nameOf = (line: string): string => line.slice(2).trimEnd().replace(/--$/, '')
 
 function endOfContent(text: string, start: number, names: ReadonlySet<string>): number {
-  // The search starts one character early. If the content is empty, the line end before the delimiter belongs to the blank line of the head.
+  // The search starts one character early: the content may be empty, and the line end before the delimiter then belongs to the head.
   for (let at = start - 1; at !== -1; at = text.indexOf('\n--', at + 1)) {
     if (!text.startsWith('--', at + 1)) continue
     const feed = text.indexOf('\n', at + 1)

@@ -5,7 +5,7 @@ export interface Explanation {
   readonly remedy: string
 }
 
-/** The effects of a difference on a school, the most serious first. */
+/** The effects that a difference can have on a school, the most serious first. */
 export const gravities = ['attendance', 'records', 'lateness', 'comment', 'detail', 'form', 'open'] as const
 export type Gravity = (typeof gravities)[number]
 
@@ -29,7 +29,7 @@ interface ExplanationRow extends Explanation {
 const ownRule =
   'accept the difference with a rule of the partner (compare.rules: name, reason, owner, expiry)'
 
-/** The first matching row explains a class. The last rows match by kind only, and `other` explains all remaining classes. */
+/** The first matching row explains a class. The last rows match any path with a certain kind. `other` explains all remaining classes. */
 const rows: readonly ExplanationRow[] = [
   {
     when: /^\(row\) onlyV2 /,
@@ -334,7 +334,6 @@ type ClassOfDifference = Readonly<Record<'path' | 'kind' | 'v2Class' | 'v3Class'
 const rowOf = ({ path, kind, v2Class, v3Class }: ClassOfDifference): Omit<ExplanationRow, 'when'> =>
   rows.find(({ when }) => when.test(`${path} ${kind} ${v2Class} ${v3Class}`)) ?? other
 
-/** Explains a class of differences. Every class has an explanation. */
 export function explain(found: ClassOfDifference): Explanation {
   const { title, meaning, cause, remedy } = rowOf(found)
   return { title: title.replace('{field}', () => found.path), meaning, cause, remedy }
@@ -342,7 +341,7 @@ export function explain(found: ClassOfDifference): Explanation {
 
 export const gravityOf = (found: ClassOfDifference): Gravity => rowOf(found).gravity
 
-/** The meaning of each built-in rule. Any other name belongs to a rule of the partner. */
+/** The meanings of the built-in rules. A name that is missing here belongs to a rule of the partner. */
 const rules: Readonly<Record<string, string>> = {
   'missing-null': 'a missing member means null',
   'guid-case': 'upper and lower case are equal in GUIDs',

@@ -13,7 +13,10 @@ export function roundCount(count: number): number {
   return count === 0 ? 0 : Math.max(5, Math.round(count / 5) * 5)
 }
 
-/** Formats a share, such as `93.8 %` or `< 0.1 %`. Rounding never reaches 0 % or 100 %. Returns `undefined` if `whole` is 0. */
+/**
+ * Formats a fraction as a percentage, such as `93.8 %` or `< 0.1 %`. Rounding never reaches 0 % or 100 %. Returns `undefined` if `whole` is
+ * 0.
+ */
 export function formatShare(part: number, whole: number): string | undefined {
   if (whole === 0) return undefined
   if (part === 0 || part >= whole) return part === 0 ? '0 %' : '100 %'
@@ -21,7 +24,7 @@ export function formatShare(part: number, whole: number): string | undefined {
   return percent < 0.1 ? '< 0.1 %' : `${(Math.floor(percent * 10) / 10).toFixed(1)} %`
 }
 
-/** Formats a day, such as `22 Nov 2026`. Returns any other text unchanged. */
+/** Formats a day, such as `22 Nov 2026`. Returns text that is not a day unchanged. */
 export function formatLongDay(day: string): string {
   const time = /^\d{4}-\d\d-\d\d$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : Number.NaN
   return Number.isNaN(time) ? day : days.format(time)

@@ -12,7 +12,7 @@ import type { DifferenceKind } from '../verdict.ts'
 import { explain, type Explanation, gravities, type Gravity, gravityOf } from './explanations.ts'
 import { formatCount, formatShare, roundCount } from './format.ts'
 
-/** A class of differences, of records that one side lacks, or of records that could not be compared. */
+/** A class of differences. Records that one side lacks form a class too, and so do records that could not be compared. */
 export interface ReportedClass {
   /** The path as in `FieldDifference`, or `(row)` for the record as a whole. */
   readonly path: string
@@ -25,7 +25,9 @@ export interface ReportedClass {
 }
 
 export interface Report {
-  /** The run. Counts are rounded to multiples of 5 unless `exact`. Texts have no characters that hide or reorder other characters. */
+  /**
+   * The document of the run. Counts are rounded to multiples of 5 unless `exact`. Texts are free of characters that hide or reorder others.
+   */
   readonly run: RunDocument
   readonly exact: boolean
   readonly outcome: RunOutcome
@@ -47,7 +49,6 @@ const adviceLimits = ({ kind }: RunDocument, advice: StepAdvice): readonly strin
     ? []
     : [`The advice on the next step is "${advice.verdict}".`, ...advice.missing]
 
-/** Creates the report of a run. Counts are rounded unless `exact`, since a small count may point to a single child. */
 export function createReport(document: RunDocument, { exact, advice }: ReportOptions): Report {
   const run = toPrintable(document, '', exact) as RunDocument
   const [outcome, doubts] = [outcomeOf(document, advice), doubtsOf(document)]
@@ -73,7 +74,7 @@ function toPrintable(value: unknown, name: string, exact: boolean): unknown {
 }
 
 const MAX_SHOWN = 300
-/** Control characters, characters that hide text or turn its direction, line separators, and unpaired surrogates. */
+/** Matches control characters, characters that hide text or change its direction, line separators, and unpaired surrogates. */
 const unprintable =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Surrogate}/gu
 
@@ -115,7 +116,9 @@ function headlineOf({ compared, verdicts }: RunDocument, outcome: RunOutcome): s
   return `V3 through the adapter does not return the same data as V2 for ${formatCount(unlike)} of ${formatCount(compared)} compared records${share === undefined ? '' : ` (${share})`}${outcome === 'ready' ? '. That is under rollout.evidence.limit, so the next step is advised' : ''}.`
 }
 
-/** Returns a sentence about the records whose histories the partner leaves out, since these histories were not compared. */
+/**
+ * Returns a sentence about the records whose histories the adapter omits and the run did not compare, or an empty text if there are none.
+ */
 function omittedHistoriesOf({ equivalences }: RunDocument): string {
   const records = equivalences.find(({ rule }) => rule === 'history-left-out')?.count ?? 0
   if (records === 0) return ''

@@ -18,16 +18,16 @@ const writers: Readonly<Record<ReportFormat, (report: Report) => string>> = {
   junit: toJunit,
 }
 
-/** Writes the report of a run. With `exact`, counts are not rounded, and the report may point to single learners. */
+/** Formats the report of a run. With `exact`, counts are not rounded, and the report may point to single learners. */
 export function writeReport(document: RunDocument, format: ReportFormat, options: ReportOptions): string {
   return writers[format](createReport(document, options))
 }
 
-/** Writes JSON in the form of docs/compare-report.schema.json. */
+/** Formats the report as JSON. docs/compare-report.schema.json describes the members. */
 function toJson({ run, exact, outcome, doubts, headline }: Report): string {
   const { schema, ...members } = run
   const differences = run.differences.map((found) => ({ ...found, explanation: explain(found) }))
-  // The member `report` marks the document as a report, which `compare report` refuses in place of a run document.
+  // The member `report` marks this JSON as a report, so that `compare report` refuses to read it as a run document.
   const head = { schema, report: 'markbridge-compare', exact, outcome, doubts, headline }
   return `${JSON.stringify({ ...head, ...members, differences }, undefined, 2)}\n`
 }
@@ -47,7 +47,7 @@ interface Row {
 
 const columns = ['section', 'name', 'path', 'kind', 'v2Class', 'v3Class', 'verdict', 'count', 'note']
 
-/** Writes one count per line. Cells that begin like a formula are escaped for spreadsheets. */
+/** Formats the report as CSV with one count per line. Cells that look like formulas are escaped for spreadsheets. */
 function toCsv(report: Report): string {
   return stringify([...rowsOf(report)], {
     header: true,
@@ -111,8 +111,8 @@ interface Problem {
 }
 
 /**
- * Writes JUnit XML for CI systems: a suite for each kind of difference with a failing case per class, a suite for the run with an error for
- * doubts, and a suite for the rules of the partner, in which expired rules fail.
+ * Formats the report as JUnit XML for CI systems. The suite of the run has an error if the run proves too little. Each kind of difference
+ * has a suite with one failing case per class. In the suite of the partner's rules, expired rules that would still apply fail.
  */
 function toJunit(report: Report): string {
   const suites = suitesOf(report)

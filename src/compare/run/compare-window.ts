@@ -12,7 +12,7 @@ export interface CompareWindowOptions {
   readonly sides: Readonly<Record<Window['kind'], Readonly<Record<'v2' | 'v3', ComparedSide>>>>
   readonly noise: boolean
   readonly rules: OwnRules | undefined
-  /** The maximum number of rows of a window per side. A larger window is divided. */
+  /** The maximum number of rows of a window per side. A larger window is divided into halves. */
   readonly maxRows: number
   readonly clock: Clock
   /** The milliseconds that a change may take to reach the other side. After this pause, records that differ are read again. */
@@ -37,7 +37,7 @@ export interface WindowFailure {
   readonly cause: AdapterError
 }
 
-/** Reads a window on both sides at the same time. `again` is a second read of V2 if noise is measured. Rejects like `readRows`. */
+/** Reads a window on both sides at the same time, and V2 twice (`again`) if noise is measured. Rejects like `readRows`. */
 async function readWindow(
   { sides, noise, maxRows, learners: lists }: CompareWindowOptions,
   window: Window,
@@ -56,7 +56,7 @@ async function readWindow(
   return { ...ofV2, v3: ofV3 }
 }
 
-/** Reads and compares a window on both sides, in pieces if it is too large. Rejects with the reason of `signal` if it aborts. */
+/** Reads and compares a window on both sides, in halves if it is too large. Rejects with the reason of `signal` if it aborts. */
 export async function compareWindow(
   options: CompareWindowOptions,
   window: Window,
@@ -109,12 +109,12 @@ function tooManyRows(maxRows: number): AdapterError {
   )
 }
 
-/** The maximum number of attempts to read a window again, since an attempt fails if one side cannot be read. */
+/** The maximum number of attempts to read a window again. An attempt fails if one side cannot be read. */
 const MAX_READS = 3
 
 /**
- * Reads a window again if records differ, so that changes during the first read do not count. Only the records that differed are taken from
- * the second read. These records are `unknown` if all attempts fail.
+ * Reads a window again if records differ, so that changes during the first read do not count as differences. Only the records that differed
+ * are taken from the second read. These records are `unknown` if all attempts fail.
  */
 async function readDifferencesAgain(
   options: CompareWindowOptions,
@@ -151,7 +151,10 @@ async function readDifferencesAgain(
   return { rows: [...others, ...unknown], noise, readAgain: names.size }
 }
 
-/** Returns the key of a record for all reads of a window (learner and event, or a registration id), or an empty text without one. */
+/**
+ * Returns a key that identifies a record in all reads of a window: learner and event, or the id of a registration. Returns an empty text if
+ * neither side has the ids.
+ */
 function recordKeyOf({ kind }: Window, { v2, v3 }: Pick<RecordDiff, 'v2' | 'v3'>): string {
   const members = kind === 'marks' ? ['Learner', 'AttendableEvent'] : ['ExternalID']
   const idsOf = (row: unknown): readonly (string | undefined)[] =>
@@ -170,8 +173,8 @@ function noiseOf(window: Window, rows: readonly RecordDiff[]): Noise {
 }
 
 /**
- * Removes the fields in which two reads of V2 differ, so that the other fields decide. If one side lacks the record and only one of the two
- * reads of V2 returned the record, the verdict is `unknown`, because V2 gives no stable answer.
+ * Removes the fields in which two reads of V2 differ, so that the other fields decide. If V2 or V3 lacks the record, and V2 returned it in
+ * only one of the two reads, the verdict is `unknown`.
  */
 function removeNoise(row: RecordDiff, noise: Comparison | undefined): RecordDiff {
   const { comparison } = row

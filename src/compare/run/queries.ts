@@ -33,7 +33,7 @@ export function writeRegistrationQueries(learners: readonly string[] | undefined
   return { v2, v3: toV3RegistrationQuery(v2) }
 }
 
-/** The maximum length of an encoded condition. IIS, in front of V2, by default refuses query strings over 2,048 characters. */
+/** The maximum length of an encoded condition. IIS, which runs in front of V2, refuses query strings over 2,048 characters by default. */
 const MAX_CHARACTERS = 1_700
 
 export function listLearners(learners: readonly string[]): readonly (readonly string[])[] {
@@ -52,20 +52,22 @@ export function listLearners(learners: readonly string[]): readonly (readonly st
 }
 
 /**
- * Returns the condition for one learner in a query of registrations. It is longer than the condition for a learner in a query of marks, so
- * `listLearners` measures lists of learners by it.
+ * Returns the condition for one learner in a query of registrations. `listLearners` measures this condition, since it is longer than the
+ * condition for a learner in a query of marks.
  */
 const learnerIs = (id: string): string => `ExternalID eq ${id}`
 
 const anyOf = (conditions: readonly string[]): string =>
   conditions.length === 1 ? (conditions[0] ?? '') : `(${conditions.join(' or ')})`
 
-/** Formats whole seconds, since the service refuses dates without a time (service-facts 8). */
+/** Formats a time in whole seconds. The service requires a time of day and refuses plain dates (service-facts 8). */
 const formatTime = (ms: number): string => new Date(ms).toISOString().replace('.000Z', 'Z')
 
 const MAX_NAMED = 10
 
-/** Parses a list of learners, one GUID per line, with `#` comments. Throws `ADP_USAGE` with the numbers of faulty lines, not their text. */
+/**
+ * Parses a list of learners, one GUID per line, with `#` comments. Throws `ADP_USAGE` with the numbers of faulty lines, but not their text.
+ */
 export function parseLearnerList(text: string, name: string): readonly string[] {
   const lines = text.replace(/^\ufeff/, '').split(/\r\n|\n|\r/)
   const ids = new Set<string>()

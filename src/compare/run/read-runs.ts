@@ -18,7 +18,6 @@ interface RunSummary extends Pick<
 }
 
 export interface ListedRun {
-  /** The name of the file without `.json`. The name is the id of the run unless the file was renamed. */
   readonly run: string
   /** The summary of the run, or `undefined` if the file is not a run document. */
   readonly summary?: RunSummary
@@ -27,10 +26,12 @@ export interface ListedRun {
 
 const runId = /^[\w][\w.-]*$/
 
-/** Returns true if a text is the name of a run, and false if it is a path (with a folder or the extension `.json`). */
+/** Returns true if a text is the id of a run, and false if it is a path (with a folder or the extension `.json`). */
 export const isRunId = (text: string): boolean => runId.test(text) && !text.endsWith('.json')
 
-/** Opens a folder of runs, empty if it is missing. Files are read again only after a change. Files over `maxBytes` are not runs. */
+/**
+ * Opens a folder of runs. A missing folder counts as empty. A file is read again only after a change. A file over `maxBytes` is not a run.
+ */
 export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
   const known = new Map<string, { readonly version: string; readonly listed: ListedRun }>()
   const namesOf = async (): Promise<readonly string[]> => {
@@ -57,14 +58,14 @@ export function openRuns(folder: string, maxBytes = MAX_DOCUMENT_BYTES) {
     return listed
   }
   return {
-    /** Lists the runs, newest first, then the files that are not runs. */
+    /** Lists the runs, newest first, and then the files that are not runs. */
     list: async (): Promise<readonly ListedRun[]> => {
       const found: ListedRun[] = []
       for (const file of await namesOf()) if (file.endsWith('.json')) found.push(await listOne(file))
       const endOf = ({ summary }: ListedRun): number => Date.parse(summary?.endedAt ?? '1970-01-01')
       return found.sort((one, other) => endOf(other) - endOf(one))
     },
-    /** Reads the document of a run. Throws `ADP_USAGE` if the folder has no such run. */
+    /** Reads the document of a run. Throws `ADP_USAGE` if the folder has no run with this id. */
     read: (run: string): Promise<RunDocument> =>
       readRunFile(join(folder, `${run}.json`), `The run ${run}`, maxBytes),
   }

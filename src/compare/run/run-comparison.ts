@@ -16,7 +16,7 @@ export interface RunStep {
 
 /**
  * How a source ended: `done` after its last window, `stopped` when its signal aborted, `failing` after too many failed windows in a row, or
- * `refused` after an error that every window would get.
+ * `refused` after an error that would recur in every window.
  */
 export interface SourceEnd {
   readonly kind: 'done' | 'stopped' | 'failing' | 'refused'
@@ -36,10 +36,9 @@ export interface RunSource {
 export interface RunOptions {
   readonly source: RunSource
   readonly header: Pick<RunHeader, 'kind' | 'partner' | 'services' | 'from' | 'to' | 'noise' | 'rules'>
-  /** The folder of runs, in which the document is written. */
   readonly folder: string
   readonly clock: WallClock
-  /** Called at the start and after each step. `records` counts the compared records. */
+  /** Called at the start and after each step. `records` is the number of records compared so far. */
   readonly onProgress: (progress: ReturnType<RunSource['progress']> & { readonly records: number }) => void
 }
 
@@ -48,7 +47,9 @@ export interface RunResult extends Pick<SourceEnd, 'kind' | 'failures'> {
   readonly path: string
 }
 
-/** Runs a comparison to its end or until `signal` aborts, and always writes the document. Rejects if files cannot be written. */
+/**
+ * Runs a comparison to its end, or until `signal` aborts, and writes the document in both cases. Rejects if the document cannot be written.
+ */
 export async function runComparison(options: RunOptions, signal: AbortSignal): Promise<RunResult> {
   const { source, header, folder, clock, onProgress } = options
   const run = newRunName(clock.wallMs())

@@ -14,8 +14,8 @@ export interface SidePage {
 
 export interface ComparedSide {
   /**
-   * Reads one page within the rate limit and the time limit of the service, and retries if the service asks for it. Throws the errors of
-   * `readUpstream`, `ADP_UPSTREAM_PROTOCOL` if the answer is not a page, and the reason of an aborted signal.
+   * Reads one page within the rate limit and the time limit for the service. Retries when the service asks for a retry. Throws the errors
+   * of `readUpstream`, `ADP_UPSTREAM_PROTOCOL` if the answer is not a page, and the reason of an aborted signal.
    */
   page(query: string, signal: AbortSignal): Promise<SidePage>
 }
@@ -40,7 +40,10 @@ export function createUpstreamSide(openSession: OpenSession, resource: string): 
 /** Access to V3 as a V2 client sees it through the adapter. */
 export interface AdapterSide {
   readonly marks: ComparedSide
-  /** Repeats a single read of a client. Never rejects. After three reads in a row without an answer, no further read is sent to V3. */
+  /**
+   * Repeats a read of a client. Never rejects. After three reads in a row without an answer, returns `unknown` and sends no more reads to
+   * V3.
+   */
   ask(read: Pick<AskedRead, 'kind' | 'path' | 'query'>, signal: AbortSignal): Promise<SideAnswer>
 }
 
@@ -84,8 +87,8 @@ export function createAdapterSide(
 const toAnswer = (text: string): SideAnswer => ({ kind: 'answered', status: 200, text })
 
 /**
- * Parses a page of JSON in the form of OData 4.0, or in the older form with the member `d` (quirk `dataEnvelope`). Only the query of a next
- * link is used, with the host and path of the request (service-facts 14). Throws `ADP_UPSTREAM_PROTOCOL` with a message that contains no value.
+ * Parses a page of JSON in the form of OData 4.0, or in the older form with the member `d` (quirk `dataEnvelope`). Of a next link only the
+ * query is used (service-facts 14). Throws `ADP_UPSTREAM_PROTOCOL` with a message that contains no value.
  */
 export function readSidePage(json: unknown): SidePage {
   const page = isMembers(json) && isMembers(json['d']) ? json['d'] : json
@@ -107,10 +110,13 @@ export type RowsRead =
   | { readonly kind: 'tooMany' }
   | { readonly kind: 'failed'; readonly cause: AdapterError }
 
-/** The maximum number of empty pages in a row. Services may filter rows after they have divided them into pages. */
+/** The maximum number of empty pages in a row. Some pages are empty if a service filters rows after it has divided them into pages. */
 const MAX_EMPTY_PAGES = 100
 
-/** Reads all pages of a query up to `maxRows` rows. Errors of the service are results. Rejects if `signal` aborts or on a bug. */
+/**
+ * Reads all pages of a query, up to `maxRows` rows. Errors of the service are results. Rejects if `signal` aborts, or for an unexpected
+ * error.
+ */
 export async function readRows(
   side: ComparedSide,
   query: string,

@@ -18,10 +18,10 @@ interface WindowSourceOptions extends Omit<CompareWindowOptions, 'maxRows'> {
   readonly rows?: { readonly max: number; readonly target: number }
 }
 
-/** The number of failed windows in a row after which the run stops. Each failed window takes as long as all of its retries. */
+/** The number of failed windows in a row after which the run stops, because each failed window takes the time of all its retries. */
 const MAX_FAILED_IN_A_ROW = 3
 
-/** The errors that would recur for every window. */
+/** The codes of errors that would recur for every window. */
 const REFUSALS: ReadonlySet<string> = new Set([
   'ADP_TOKEN',
   'ADP_FORBIDDEN',
@@ -31,7 +31,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'ADP_CONFIGURATION',
 ])
 
-/** A window that could not be read on one side, with the counts that apply unless a later read succeeds. */
+/** A window that could not be read on one side. `unknown` counts its records as unknown, unless a later read of the window succeeds. */
 interface FailedWindow {
   readonly failure: WindowFailure
   readonly unknown: readonly Counted[]

@@ -28,14 +28,14 @@ interface WindowPlanOptions {
 const MAX_DAYS = 90
 /** The length of the first window in days. With two rows per learner and day, a school has about 7,000 rows per week. */
 const FIRST_DAYS = 7
-/** The maximum factor by which a window grows, since a window with holidays says little about the next window. */
+/** The maximum factor by which a window grows. A window with holidays has few rows and says little about the next window. */
 const MAX_GROWTH = 2
 const MIN_WINDOW_MS = 3_600_000
 
 export const daysOf = ({ fromMs, toMs }: Pick<Window, 'fromMs' | 'toMs'>): number =>
   Math.round((toMs - fromMs) / DAY_MS)
 
-/** Plans windows with about `targetRows` rows each. The service reads narrow ranges faster than wide ones (service-facts 18). */
+/** Plans windows with about `targetRows` rows each. The service reads narrow ranges of days faster than wide ones (service-facts 18). */
 export function planWindows(options: WindowPlanOptions) {
   const { fromMs, toMs, lists, registrations, targetRows } = options
   let days = FIRST_DAYS
@@ -53,7 +53,7 @@ export function planWindows(options: WindowPlanOptions) {
       if (!registrations) return
       for (let list = 0; list < lists; list += 1) yield { kind: 'registrations', list, fromMs: 0, toMs: 0 }
     },
-    /** Adjusts the length of the next windows to the rows of this window. */
+    /** Adjusts the length of the next windows to the number of rows in this window. */
     fit: (window: Window, rows: number): void => {
       if (rows === 0 || window.kind === 'registrations') return
       const before = Math.max(1, daysOf(window))
@@ -63,7 +63,7 @@ export function planWindows(options: WindowPlanOptions) {
   }
 }
 
-/** Returns the halves of a window, divided between days if the window has several days, or `undefined` if the window cannot be divided. */
+/** Returns the halves of a window, or `undefined` if it cannot be divided. A window of several days is divided between two days. */
 export function splitWindow(window: Window): readonly [Window, Window] | undefined {
   const { fromMs, toMs } = window
   const unit = toMs - fromMs > DAY_MS ? DAY_MS : MIN_WINDOW_MS

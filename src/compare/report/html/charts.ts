@@ -3,7 +3,7 @@ import { type Verdict, verdicts, verdictTexts } from '../../verdict.ts'
 import { formatCount, formatLongDay } from '../format.ts'
 import { type Content, html, type Markup } from './markup.ts'
 
-/** The verdicts that need attention, in the order in which charts stack them. */
+/** The verdicts that need attention (all except `same` and `equivalent`), in the order in which charts stack them. */
 const attention: readonly Verdict[] = verdicts.slice(2)
 
 export const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0)
@@ -18,7 +18,10 @@ interface BarPart {
 
 export const lengthOf = (parts: readonly BarPart[]): number => sumOf(parts.map(({ count }) => count))
 
-/** Draws a bar whose full width stands for `most` records. Parts with any record stay visible. A bar without figures needs a `label`. */
+/**
+ * Draws a bar whose full width stands for `most` records. Every part with a record has a visible width. `label` is the text for screen
+ * readers; without it they skip the bar.
+ */
 export function bar(parts: readonly BarPart[], most: number, label?: string): Markup {
   const shown = parts.filter(({ count }) => count > 0)
   const widths = shown.map(({ count }) => Math.max(0.4, (count / most) * 100))
@@ -58,11 +61,14 @@ export const swatch = (verdict: Verdict): Markup =>
     <rect class="f-${verdict}" width="100%" height="100%" />
   </svg>`
 
-/** The height of the columns as a percentage of the chart. The rest is for the labels of the axis. */
+/** The maximum height of a column as a percentage of the chart. The rest is for the labels of the axis. */
 const HEIGHT = 88
 const BASE = 99.5
 
-/** Draws the records that need attention as one column for each day, and describes the highest column in words. */
+/**
+ * Draws one column per day for the records that need attention. `summary` names the highest column; `chart` is `undefined` if all are
+ * empty.
+ */
 export function columnChart(groups: readonly CountedGroup[]): {
   readonly summary: string
   readonly chart: Content

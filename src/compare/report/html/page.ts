@@ -62,7 +62,7 @@ section,footer{margin-top:7mm}h2,h3,figcaption,.lead{break-after:avoid}.classes 
 .scroll,.chart .scroll{overflow:visible;max-height:none}details:not([open]){display:none}}
 `
 
-/** The policy that forbids the page to load, run or send anything. Only the style sheet with this digest is allowed. */
+/** The Content-Security-Policy of the page. It forbids all loading, scripts and forms, and allows only the style sheet with this digest. */
 export const reportPolicy = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(styles).digest('base64')}'; base-uri 'none'; form-action 'none'`
 
 const styleSheet = new Markup(`<style>${styles}</style>`)
@@ -73,7 +73,7 @@ const sources = {
   live: 'live traffic of a running adapter',
 }
 
-/** Writes a report as one page without scripts or requests. Every chart also has its figures as text. */
+/** Formats a report as one page without scripts or requests. Each chart also has its figures as text. */
 export function toHtml(report: Report): string {
   const { title, outcome, headline, limits, classes, run, exact } = report
   const lasted = formatDuration(Date.parse(run.endedAt) - Date.parse(run.startedAt))

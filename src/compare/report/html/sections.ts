@@ -18,7 +18,7 @@ const section = (id: string, title: string, lead: Content, body: Content): Marku
 
 const MOST_LISTED = 200
 
-/** A column of a table. The first column heads the rows; numbers are aligned to the right. */
+/** A column of a table. The first column contains the row headings. Numbers are aligned to the right. */
 type Column<Row> = readonly [heading: Content, cell: (row: Row) => Content, align?: 'number']
 
 function table<Row>(name: string, rows: readonly Row[], columns: readonly Column<Row>[]): Markup {
@@ -54,7 +54,6 @@ const folded = (summary: string, body: Content): Markup =>
     ${body}
   </details>`
 
-/** Renders a path of member names, which may wrap after each slash. */
 function codePath(path: string): Markup {
   const [first = '', ...others] = path.split('/')
   return html`<code>${first}${others.map((name) => html`/<wbr />${name}`)}</code>`
@@ -200,7 +199,7 @@ const figure = (title: string, text: Content, body: Content): Markup =>
 
 const chartHeading = html`<span class="hidden">Chart</span>`
 
-/** Renders groups as rows and verdicts as columns, with bars if any record needs attention. */
+/** Renders a table with a row per group and a column per verdict. A bar is added to each row if any record needs attention. */
 function groupTable(heading: string, groups: Groups, nameOf: (name: string) => Content): Markup {
   const most = Math.max(...groups.map((group) => lengthOf(attentionOf(group))))
   const chart: Column<Groups[number]> = [chartHeading, (group) => bar(attentionOf(group), most)]
@@ -226,7 +225,7 @@ const groupChart = (
     groupTable(heading, groups, nameOf),
   )
 
-/** Renders where records differ by day, hour, field, code class and kind, and how long marks took to appear. */
+/** Renders charts by day, field, hour, code class and kind, and a chart of the time that marks took to become visible. */
 export function chartSection({ run, classes }: Report): Content {
   const charts = [
     dayChart(run),
