@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 import { mergeScriptCovs } from '@bcoe/v8-coverage'
 
-/** The number of records of a script that are read before they are added up, which bounds memory. */
+/** The number of coverage entries of a script that are added up at a time. The limit bounds memory. */
 const MAX_READ = 40
 
 /** Adds up the coverage that all processes and threads wrote to `folder` (NODE_V8_COVERAGE), for scripts whose URL begins with `root`. */

@@ -20,5 +20,5 @@ beforeAll(() => {
   }
 })
 
-// The test runner ends its processes before they could write their coverage.
+// Writes the coverage after each file, because the test runner ends its processes before they could write the coverage themselves.
 afterAll(() => takeCoverage())

@@ -1,4 +1,4 @@
-/** The part that the tests use of a package without types. */
+/** Declares the only function that the tests use of this package, which has no types. */
 declare module '@bcoe/v8-coverage' {
   import type { Profiler } from 'node:inspector'
 

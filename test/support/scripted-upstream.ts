@@ -90,7 +90,7 @@ export async function startRawUpstream(
   }
 }
 
-/** Answers with one status and body. */
+/** Creates an answer with this status and body. */
 export function replyWith(
   status: number,
   body: string | object = '',
@@ -120,7 +120,7 @@ export const echoRecord: Answer = (seen, response) => {
   response.writeHead(201, { 'Content-Type': 'application/json' }).end(echoOf(seen))
 }
 
-/** Builds the body of `echoRecord`'s answer. The id in the body contains the position of the request. */
+/** Builds the body of the reply of `echoRecord`. The id in the body contains the position of the request. */
 export function echoOf(seen: SeenRequest): string {
   const posted = JSON.parse(Buffer.from(seen.body, 'latin1').toString('utf8')) as object
   const id = `eeeeeeee-0000-4000-8000-${String(seen.index).padStart(12, '0')}`

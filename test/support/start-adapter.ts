@@ -71,7 +71,8 @@ export async function startAdapter(
   const config = adapterConfig(v3Url, settings)
   const log: string[] = []
   const logger = createLogger('trace', { write: (line) => log.push(line) })
-  // At a low priority, background work would starve while other tests run, and the test would time out.
+  // Background work gets the usual priority (`backgroundNice: 0`). At a low priority it would starve while other tests run, and the test
+  // would time out.
   const app = createApp(config, { logger, backgroundNice: 0, ...overrides })
   const { url, port } = await app.listen()
   const ca = config.listen.tls?.cert.reveal()

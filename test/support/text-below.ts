@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
-/** Returns the names and bytes of everything below a folder as Latin-1. */
+/** Returns the names of everything below a folder and the bytes of its files, as Latin-1 text. */
 export async function textBelow(folder: string): Promise<string> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const texts = entries.map(async (entry) =>

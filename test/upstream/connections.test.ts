@@ -56,8 +56,8 @@ function send(
 const outcomesOf = (sent: readonly { readonly outcome: Promise<string> }[]): Promise<string[]> =>
   Promise.all(sent.map(({ outcome }) => outcome))
 
-describe('connections of createConnections', () => {
-  it('carry one request at a time, in the order of the calls', async () => {
+describe('createConnections', () => {
+  it('sends one request at a time over each connection, in the order of the calls', async () => {
     const { answer, open, held } = gate()
     const upstream = await startUpstream(answer)
     const connections = connect(upstream.url, 2)
@@ -74,14 +74,14 @@ describe('connections of createConnections', () => {
     expect(upstream.connections()).toBe(2)
   })
 
-  it('are opened only if no open connection is free', async () => {
+  it('opens a connection only if no open connection is free', async () => {
     const upstream = await startUpstream(({ body }, response) => void response.end(body))
     const connections = connect(upstream.url, 8)
     for (const body of ['a', 'b', 'c']) expect(await send(connections, body).outcome).toBe(body)
     expect(upstream.connections()).toBe(1)
   })
 
-  it('never carry a request that was cancelled before it was sent', async () => {
+  it('never sends a request that was cancelled while it waited', async () => {
     const { answer, open } = gate()
     const upstream = await startUpstream(answer)
     const connections = connect(upstream.url, 1)
@@ -95,7 +95,7 @@ describe('connections of createConnections', () => {
     expect(upstream.seen.map(({ body }) => body)).toEqual(['a', 'c'])
   })
 
-  it('are replaced after a loss, so that the next request is sent', async () => {
+  it('replaces a lost connection, so that the next request is sent', async () => {
     const upstream = await startUpstream(({ body }, response) => {
       if (body === 'reset') response.socket?.resetAndDestroy()
       else if (body === 'last') response.setHeader('Connection', 'close').end(body)
@@ -107,7 +107,7 @@ describe('connections of createConnections', () => {
     expect(upstream.connections()).toBe(3)
   })
 
-  it('serve the next request after a request was cancelled', async () => {
+  it('sends the next request after a request was cancelled', async () => {
     const upstream = await startUpstream(({ body }, response) => {
       if (body !== 'stuck') response.end(body)
     })
@@ -118,7 +118,7 @@ describe('connections of createConnections', () => {
     expect(await outcomesOf(sent)).toEqual(['lost', 'a'])
   })
 
-  it('report each of thousands of requests as unsent if no server listens', async () => {
+  it('reports each of thousands of requests as unsent if no server listens', async () => {
     const upstream = await startUpstream()
     await upstream.close()
     const connections = connect(upstream.url, 2)
@@ -126,7 +126,7 @@ describe('connections of createConnections', () => {
     expect(new Set(await outcomesOf(sent))).toEqual(new Set(['unsent']))
   })
 
-  it('report each of thousands of invalid requests as unsent', async () => {
+  it('reports each of thousands of invalid requests as unsent', async () => {
     const { answer, open } = gate()
     const upstream = await startUpstream(answer)
     const connections = connect(upstream.url, 1)
@@ -138,7 +138,7 @@ describe('connections of createConnections', () => {
     expect(new Set(await outcomesOf(sent))).toEqual(new Set(['unsent']))
   })
 
-  it('stop accepting requests when they are closed, and close once the queued requests are done', async () => {
+  it('accepts no more requests once it is closed, and closes its connections after the queued requests', async () => {
     const { answer, open } = gate()
     const upstream = await startUpstream(answer)
     const connections = connect(upstream.url, 1)

@@ -9,7 +9,7 @@ function keyOf(owner: string, accepted: ReadonlySet<string>): QueueKey {
   return { partner: owner.split('/')[0] ?? '', owner, isAccepted }
 }
 
-/** Creates a queue with an empty supply. Calls are named `owner number`. */
+/** Creates a queue that serves no call until the test calls `serve`. Calls are named `owner number`. */
 function start({ maxWaiting = 10_000 } = {}) {
   const accepted = new Set<string>()
   const supply = { left: 0, mayServe: (holder: string): boolean => holder !== 'nobody' }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 
 import { createQuota, NEWCOMERS, type Quota } from '../../src/upstream/fair-queue.ts'
 
-/** Takes for a holder as long as the quota allows, and returns the number of takes. */
+/** Takes places for a holder as long as the quota allows, and returns the number of places. */
 function fill(quota: Quota, holder: string): number {
   let count = 0
   for (; quota.mayTake(holder); count += 1) quota.take(holder)

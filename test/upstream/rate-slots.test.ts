@@ -13,7 +13,7 @@ function start(
   const clock = createManualClock()
   const asked: [limit: CallLimit, calls: number][] = []
   const held: number[] = []
-  /** The time since which this instance has been alone. */
+  /** The time since which this instance has been the only live instance, or `undefined` if it is not. */
   const alone: { sinceMs: number | undefined } = { sinceMs: undefined }
   const slots: RateSlots = {
     aloneSinceMs: () => alone.sinceMs,
@@ -39,8 +39,8 @@ function start(
   return { clock, rateLimit, asked, held, alone, log, ask }
 }
 
-describe('rate slots of a subscription key that a client sent', () => {
-  it('are stored and shared only after V3 has accepted a client with the key', async () => {
+describe('createRateLimit, for a subscription key that a client sent', () => {
+  it('reserves rate slots in the journal only after V3 has accepted a client with the key', async () => {
     const { clock, rateLimit, asked, held, log, ask } = start(2, [[0]], [undefined], false)
     let isAccepted = false
     const client = { partner: 'any', owner: 'client', isAccepted: () => isAccepted }
@@ -60,8 +60,8 @@ describe('rate slots of a subscription key that a client sent', () => {
   })
 })
 
-describe('rate slots that instances share', () => {
-  it('are reserved only while calls wait, for a quarter of a rate window at a time', async () => {
+describe('createRateLimit, with rate slots that instances share', () => {
+  it('reserves slots only while calls wait, for a quarter of a rate window at a time', async () => {
     const { clock, asked, log, ask } = start(8, [[0], [0, 300], [400]]) // prettier-ignore
     await clock.pass(10)
     expect(asked).toEqual([])
@@ -72,7 +72,7 @@ describe('rate slots that instances share', () => {
     expect(asked).toEqual([[limit, 1], [limit, 2], [limit, 1]]) // prettier-ignore
   })
 
-  it('go to the call that is first in the queue when the slots become available', async () => {
+  it('gives a slot to the call that is first in the queue when the slot becomes available', async () => {
     const { clock, log, ask, rateLimit } = start(4, [[500]])
     ask('gone', 400)
     await clock.pass(100)
@@ -82,7 +82,7 @@ describe('rate slots that instances share', () => {
     expect(rateLimit.waiting('write')).toBe(0)
   })
 
-  it('expire if no call uses them in time', async () => {
+  it('lets a slot expire if no call uses the slot in time', async () => {
     const { clock, log, ask, asked } = start(4, [[500], [200]])
     ask('gone', 400)
     await clock.pass(651)
@@ -92,14 +92,14 @@ describe('rate slots that instances share', () => {
     expect(asked).toHaveLength(2)
   })
 
-  it("are replaced by the instance's own limit while the store cannot be reached", async () => {
+  it("applies the instance's own limit while the store cannot be reached", async () => {
     const { clock, log, ask } = start(2, [])
     for (const name of ['a', 'b', 'c']) ask(name)
     await clock.pass(3_000)
     expect(log).toEqual([['a', 0], ['b', 0], ['c', 1_050]]) // prettier-ignore
   })
 
-  it('are paused for all instances after a 429', async () => {
+  it('pauses the calls of all instances after a 429', async () => {
     const { clock, log, ask, held, rateLimit } = start(4, [[0], [0]])
     rateLimit.pauseFor(2_000)
     ask('a')
@@ -108,7 +108,7 @@ describe('rate slots that instances share', () => {
     expect(log).toEqual([['a', 2_000]])
   })
 
-  it('report when the last pause of any instance ended, and query the store at most once a second', async () => {
+  it('reports when the last pause of any instance ended, and queries the store at most once a second', async () => {
     const { clock, rateLimit } = start(4, [], [undefined, Infinity, 30_000, -500])
     const since: (number | undefined)[] = []
     const look = async (): Promise<void> => void since.push(await rateLimit.sincePauseMs())
