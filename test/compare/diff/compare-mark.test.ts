@@ -16,7 +16,7 @@ const differing: readonly Row[] = [
   ['RecordedOn', 'value time time:-1-60s', TIME, '2026-03-02T09:05:04Z'],
   ['RecordedOn', 'value time length:10-20', TIME, '2026-03-02T09:05:11'],
   ['AttendableEventStart', 'value time time:+>7d', START, '2026-04-02T08:45:00Z'],
-  // The class describes the code by the booleans of the mark.
+  // The class of a code comes from `Present` and `Absent` of its mark, so two different codes have the same class here.
   ['SchoolAttendanceCode', 'value code:present code:present', CODE, guid(0xe, 2)],
   ['SchoolAttendanceCode', 'type guid number:6-15', CODE, 7],
   ['Learner', 'value guid guid', LEARNER, guid(0xc, 99)],
@@ -44,7 +44,7 @@ const differing: readonly Row[] = [
 const equivalent: readonly Row[] = [
   ['RecordedOn', 'instant-form', TIME, '2026-03-02T10:05:11+01:00'],
   ['RecordedOn', 'instant-form', TIME, '2026-03-02T09:05:11.000Z'],
-  // One value has digits that were cut off, and the other has digits that were rounded.
+  // In the first of these rows V3 cut digits off, and in the second V3 rounded them.
   ['RecordedOn', 'instant-form', '2026-03-02T09:05:11.9876543Z', '2026-03-02T09:05:11.987Z'],
   ['RecordedOn', 'instant-form', '2026-03-02T09:05:10.5Z', TIME],
   ['Learner', 'guid-case', LETTERS.toUpperCase(), LETTERS],

@@ -38,7 +38,7 @@ describe('createOwnRules', () => {
     ['Comment', { v3Class: '* trimmed' }, 'dentist', null],
     ['Comment', { v2Class: 'length:10-20' }, 'dentist', 'ill'],
     ['Comment', { v2Class: 'length:1-9', v3Class: 'null' }, 'dentist', 'ill'],
-    // The texts before and after the wildcard do not overlap.
+    // The class `number:1-5` has only one `1`, which cannot match the text both before and after the wildcard.
     ['MinutesLate', { v3Class: 'number:1*1-5' }, null, 5],
     ['RecordedOn', { v3Class: 'time:*<1s' }, '2026-03-02T09:05:11Z', '2026-03-02T09:05:12.5Z'],
   ])('keeps a difference in %s that does not match the condition %o', (path, when, v2, v3) => {

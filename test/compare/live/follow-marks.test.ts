@@ -120,7 +120,7 @@ describe('followMarks', () => {
   })
 
   it('reports a mark as unknown if the last read of its event fails, even if another event could be read', async () => {
-    // Two events take two calls in each of four rounds.
+    // Two events take two calls in each of four rounds, so the eighth call is the last read of the second event.
     const answers = [...Array.from({ length: 7 }, () => shows()), silence]
     expect((await follow([ann, cas], answers)).verdicts).toEqual({ ann: 'onlyV2', cas: 'unknown' })
   })

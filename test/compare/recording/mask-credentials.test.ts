@@ -29,7 +29,7 @@ it.each([
   // The last rows have OData options inside an option, and the end of an encoded token. Neither is a credential.
   ['$expand=A($filter=b eq 1;$top=2;$levels=3)', '$expand=A($filter=b eq 1;$top=2;$levels=3)'],
   ['$skiptoken=YWJj==', '$skiptoken=YWJj=='],
-])('maskTarget masks a credential inside the OData option %s', (query, masked) => {
+])('maskTarget masks only credentials inside the OData option %s', (query, masked) => {
   expect(maskTarget(`/a?${query}`)).toBe(`/a?${masked}`)
 })
 

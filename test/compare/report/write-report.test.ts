@@ -154,7 +154,7 @@ describe('the CSV report', () => {
 describe('the JUnit report', () => {
   it('has a failed test case for each class of differences and for each expired rule', () => {
     const xml = report(termRun(), 'junit')
-    // The run has twelve classes, records on one side only, and an expired rule.
+    // The 15 failures are twelve classes of differences, the records that only V2 has, the records that only V3 has, and one expired rule.
     expect(xml).toMatch(
       /<testsuites name="compare run-[^"]*" tests="\d+" failures="15" errors="0" skipped="0">/,
     )

@@ -1,6 +1,5 @@
 import type { ComparedSide, SidePage } from '../../../src/compare/run/sides.ts'
 
-/** A flat mark. */
 export interface Mark {
   readonly ExternalID: string
   readonly Learner: string
@@ -11,7 +10,7 @@ export interface Mark {
   readonly Comment: string | null
 }
 
-/** Returns a GUID that ends in a number. */
+/** Returns a GUID that begins with the digits of `kind` and ends in the digits of `number`. */
 export function guid(kind: number, number: number): string {
   return `${String(kind).padStart(8, '0')}-0000-4000-8000-${String(number).padStart(12, '0')}`
 }

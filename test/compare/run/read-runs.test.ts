@@ -10,11 +10,11 @@ import { readyRun, termRun } from '../report/sample-runs.ts'
 
 const one = 'run-20260327-160000-0001'
 
-test('readRuns returns an empty list if the folder does not exist', async () => {
+test('openRuns returns an empty list if the folder does not exist', async () => {
   expect(await openRuns(join(await makeFolder(), 'none')).list()).toEqual([])
 })
 
-test('readRuns returns runs with their outcomes, newest first, and a reason for each file that is not a run', async () => {
+test('openRuns lists the runs with their outcomes, newest first, and a reason for each file that is not a run', async () => {
   const folder = await makeFolder()
   await writeFile(join(folder, `${one}.json`), JSON.stringify({ ...termRun(), run: one }))
   await writeFile(join(folder, 'cut.json'), '{"schema":')

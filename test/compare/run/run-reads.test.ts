@@ -13,7 +13,7 @@ import { type FakeSide, fakeSide, guid, type Mark, markOf } from './fake-sides.t
 
 const JANUARY = Date.parse('2026-01-01T00:00:00Z')
 const days = Array.from({ length: 30 }, (_, index) => index + 1)
-/** Ten learners on thirty days. */
+/** One mark for each of ten learners on each of thirty days. */
 const school = days.flatMap((day) => Array.from({ length: 10 }, (_, learner) => markOf(learner, day)))
 
 type Selection = Parameters<typeof createWindowSource>[0]
@@ -155,7 +155,7 @@ test('a compare run over learners reads the lists of learners one after another'
   const [v2, v3] = [schoolWith([]), schoolWith([])]
   const { document } = await run({ v2, v3, selection: { learners: lists } })
   expect(document).toMatchObject({ compared: 300, verdicts: { same: 300 } })
-  // The second list begins with the window length that suited the first list.
+  // The second list takes fewer reads, because it begins with the window length that suited the first list.
   expect(v2.queries).toHaveLength(5)
   expect(v2.queries[0]).toContain(`Learner eq ${guid(2, 29)})`)
   expect(v2.queries[3]).toContain(`(Learner eq ${guid(2, 30)} or `)

@@ -94,7 +94,7 @@ export function differenceOf(
     const fields = fieldChanges[kind as FieldKind](mark)
     return fields.length === 0 ? undefined : { mark, face, kind, fields }
   }
-  // The morning mark stands for both halves of the day.
+  // The kind `order` swaps the two marks of a day, and only the morning mark is listed for both.
   const isFirst = ofDay.length === 2 && ofDay.every((one) => one.AttendableEventStart >= mark.AttendableEventStart) // prettier-ignore
   return kind === 'order' && !isFirst ? undefined : { mark, face, kind, fields: [] }
 }
@@ -126,7 +126,7 @@ export function drawDifferences(
   return drawn
 }
 
-/** The places of flat fields in a record of V3. */
+/** The members of a V3 record that hold the fields of a flat record. */
 const nested: Readonly<Record<string, readonly [outer: string, inner: string]>> = {
   RecordedBy: ['RecordedBy', 'ExternalID'],
   Learner: ['Attendee', 'ExternalID'],
@@ -155,7 +155,7 @@ function write(row: Row, face: ListedDifference['face'], path: string, value: un
 /** A proxy in front of an interface of the sandbox. Its pages show some marks differently. */
 export interface FaceProxy {
   readonly url: string
-  /** `marks` are the stored marks. */
+  /** Sets the differences that the pages show. `marks` are all stored marks. */
   readonly show: (differences: readonly ListedDifference[], marks: readonly FlatMark[]) => void
   readonly close: () => void
 }

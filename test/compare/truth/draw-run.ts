@@ -25,7 +25,7 @@ export interface DrawnRun {
 export function drawRun(seed: number, size: number, school: number): DrawnRun {
   const random = createRandom(seed, 'compare run')
   const days = daysOf(firstDay, lastDay)
-  // Two sessions on five of seven days, without the holidays.
+  // With two sessions on five of seven days and the holidays left out, a learner has about 1.2 marks for each calendar day.
   const perDay = (learners: number): number => learners * 1.2
   const fewest = Math.min(school, Math.ceil(size / perDay(1) / days.length))
   const learners = Math.min(school, fewest + random.below(Math.max(1, Math.min(school, size / 2) - fewest)))
@@ -39,7 +39,7 @@ export function drawRun(seed: number, size: number, school: number): DrawnRun {
     learners: learners === school ? undefined : learners,
     count: seed % 10 === 9 ? 0 : random.below(Math.min(200, Math.ceil(size / 8)) + 1),
     kinds: drawKinds(random.next() < 0.5 ? drawnKinds.length : 1 + random.below(6), seed),
-    // Short campaigns include each of these options too.
+    // These options depend on the seed and not on chance, so that even a short campaign includes each of them.
     noise: seed % 4 === 0,
     combined: seed % 5 < 2,
     failing: seed % 8 === 1,

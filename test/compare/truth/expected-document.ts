@@ -10,7 +10,7 @@ export type Counts = ReadonlyMap<string, number>
 /** The marks that a run compares, in addition to its differences. */
 export interface ComparedMarks {
   readonly total: number
-  /** The marks with a history, as `learner event`, with their days. V2 shows the history, and the adapter omits the history. */
+  /** The days of the marks that have a history, by `learner event`. V2 shows the history, and the adapter omits the history. */
   readonly withHistory: ReadonlyMap<string, string>
 }
 
@@ -54,7 +54,9 @@ const history: Comparison = {
   equivalences: [{ rule: 'history-left-out', path: 'AttendanceHistorys' }],
 }
 
-/** Combines the findings of a record into its severest verdict, each finding once. A record of one side has no findings. */
+/**
+ * Combines the findings of a record into its severest verdict, each finding once. A record that only one side has keeps no other finding.
+ */
 function join(found: readonly Comparison[]): Comparison {
   const only = found.find(({ verdict }) => verdict === 'onlyV2' || verdict === 'onlyV3')
   if (only !== undefined) return only
@@ -70,7 +72,7 @@ function join(found: readonly Comparison[]): Comparison {
   }
 }
 
-/** Returns the same counts from the document of a run. */
+/** Returns the counts that the document of a run states, in the form of `expectedCounts`. */
 export function reportedCounts(document: RunDocument): Counts {
   const counts = new Map<string, number>()
   const add = (name: string, count: number): void => {

@@ -57,8 +57,8 @@ const byFace =
     (truth.face === 'V2' ? v2 : v3)(truth)
 
 /**
- * What a comparison must find for each kind of difference. The list follows docs/comparison.md and shares no code with src/compare. If one
- * interface lacks a record, the record must count as a record of the other side only.
+ * The findings that a comparison must report for each kind of difference. The list follows docs/comparison.md and shares no code with
+ * src/compare. If one interface lacks a record, the record must count as a record of the other side only.
  */
 export const expectations: Readonly<Record<DrawnKind, Expect>> = {
   recordedOn: field('RecordedOn', shiftClasses),
@@ -71,7 +71,7 @@ export const expectations: Readonly<Record<DrawnKind, Expect>> = {
   absent: field('Absent', codeClasses),
   minutesNull: field('MinutesLate', plainClasses),
   minutesZero: field('MinutesLate', plainClasses),
-  // In a row of V3 the adapter does not read text as a number. It shows null to the V2 client.
+  // If V3 shows minutes as text, the adapter shows null to the V2 client, because it does not read text as a number.
   minutesText: byFace(field('MinutesLate', plainClasses), (truth) => {
     const fields = truth.fields.map((one) => ({ ...one, shown: null }))
     return field('MinutesLate', plainClasses)({ ...truth, fields })

@@ -17,9 +17,9 @@ export interface PreparedSchool {
   readonly v3Url: string
   /** The learners in the order of the register. */
   readonly learners: readonly string[]
-  /** The written marks as `learner event`, with their days. */
+  /** The days of the marks that were written again, by `learner event`. */
   readonly written: ReadonlyMap<string, string>
-  /** All marks of those days, as V2 shows them. */
+  /** All marks from `firstDay` to `lastDay`, as V2 shows them. */
   readonly marks: readonly FlatMark[]
   /** Makes one interface show some marks differently, and the other interface show all marks as stored. */
   readonly show: (face: ListedDifference['face'], differences: readonly ListedDifference[]) => void
@@ -30,7 +30,7 @@ export interface PreparedSchool {
 
 /** Starts a sandbox with a separate V2 port and writes `comments` marks again. */
 export async function prepareSchool(scale: 'class' | 'school', comments: number): Promise<PreparedSchool> {
-  // The pages of a class are short, so that runs over a class turn as many pages as runs over a school.
+  // The pages of a class are short, so that a run over a class reads about as many pages as a run over a school.
   const pageSize = scale === 'class' ? 100 : 1_000
   const sandbox = createSandbox({ scale, pageSize, now: '2026-06-10T10:00:00Z', v2Port: 0 })
   const { url: v3Url, v2Url } = await sandbox.listen()
@@ -64,7 +64,7 @@ export async function prepareSchool(scale: 'class' | 'school', comments: number)
     const marks = await readDay(day)
     if (marks.length === 0) continue
     const share = comments / (days.length * marks.length) / 0.6
-    // The selection has whole days, since a comparison may choose which half of a swapped day counts as moved.
+    // All marks of a learner and day are chosen or none, because a comparison may choose which mark of a swapped day counts as moved.
     const learners = new Set(
       [...new Set(marks.map(({ Learner }) => Learner))].filter(() => random.chance(share)),
     )
@@ -118,7 +118,7 @@ const faults = [
   { kind: 'truncate', bytes: 300, skip: 7, count: 1 },
 ].map((fault) => ({ ...fault, method: 'GET', path: 'AttendanceRecords' }))
 
-/** Comments of all lengths, some with spaces around them, some with characters of every length in UTF-8. */
+/** Returns a comment. The comments have all lengths, some have spaces around them, and some have characters of every length in UTF-8. */
 function commentOf(index: number, form: number): string {
   const words = [
     'Bus late',

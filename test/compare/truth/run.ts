@@ -7,10 +7,10 @@ import { breakSources } from './break-sources.ts'
 
 /**
  * `npm run test:compare` makes 300 comparison runs over 100 to 50,000 records of two interfaces with up to 200 known differences. Each
- * report is checked against the list of the sandbox. `-- --runs n` sets the number of runs, `--seed s` repeats a draw, `--scale class` uses
- * 30 learners instead of 720, and `--largest n` limits the records of a run. The exit status is 1 if a report was wrong. `--defect name`
- * breaks the comparison on purpose (defects.ts) before the runs. `--defects` does so for each defect in a separate process and exits with
- * status 1 if a defect was not found.
+ * report is checked against the list of these differences. `-- --runs n` sets the number of runs, `--seed s` repeats a draw, `--scale
+ * class` uses 30 learners instead of 720, and `--largest n` limits the records of a run. The exit status is 1 if a report was wrong.
+ * `--defect name` breaks the comparison on purpose (defects.ts) before the runs. `--defects` does so for each defect in a separate process
+ * and exits with status 1 if a defect was not found.
  */
 const { values } = parseArgs({
   options: {
@@ -31,16 +31,17 @@ const { defect } = values
 if (defect !== undefined) {
   const broken = defects[defect]
   if (broken === undefined)
-    throw new Error(`there is no defect ${defect}: ${Object.keys(defects).join(', ')}`)
+    throw new Error(`there is no defect "${defect}". Choose one of: ${Object.keys(defects).join(', ')}`)
   breakSources([broken])
 }
-// This module is imported only after the defect was registered.
+// These modules are imported only now, because a defect changes modules while they are loaded.
 const { compareFaces } = await import('./compare-faces.ts')
 const { runCampaign } = await import('./run-campaign.ts')
 const { sizeOfRun } = await import('./draw-run.ts')
 
 const [runs, seed, largest] = [values.runs, values.seed, values.largest].map(Number)
-if (runs === undefined || seed === undefined || largest === undefined) throw new Error('numbers are expected')
+if (runs === undefined || seed === undefined || largest === undefined)
+  throw new Error('--runs, --seed and --largest must be numbers')
 const started = performance.now()
 const { wrong, ...result } = await runCampaign({
   compare: compareFaces,
