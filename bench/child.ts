@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 
 import * as z from 'zod'
 
-/** The answer of a child process: numbers by name, with the unit in the name. */
+/** A message of a child process: numbers by name, with the unit in the name. */
 export type Numbers = Readonly<Record<string, number>>
 const numbers = z.record(z.string(), z.number())
 

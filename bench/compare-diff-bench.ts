@@ -25,7 +25,7 @@ export async function benchCompareDiff(): Promise<Row[]> {
       const times = await interleave(differNames, rounds, (name) => {
         const differ = differs.get(name)
         if (differ === undefined) throw new Error(`no differ ${name}`)
-        // Processor time, and not elapsed time, because other programs take the core meanwhile.
+        // Measures processor time and not elapsed time, because other programs may use the core in between.
         const start = process.cpuUsage()
         for (let time = 0; time < repeats; time += 1) found.set(name, differ(v2, v3))
         const { user, system } = process.cpuUsage(start)

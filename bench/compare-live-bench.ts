@@ -13,7 +13,7 @@ const loads = { busy: '16 clients', calm: '4 clients that pause' } as const
 type Load = keyof typeof loads
 const ROUND_MS = 4_000
 const ROUNDS = 8
-/** Rounds that do not count, in which V8 compiles the longest path. */
+/** The number of first rounds that do not count, because V8 compiles in them. */
 const WARM_UPS = 3
 /** The longest time that a round waits for the comparisons of the previous round, in ms. */
 const DRAIN_MS = 20_000
@@ -64,7 +64,8 @@ export async function benchCompareLive(): Promise<Row[]> {
       BESIDE,
     )
     children.push(load)
-    // All batches first go directly to V2, because they would give one adapter more compiled code than the others.
+    // All batches first go directly to V2, so that its replies are stored. If they went to an adapter, it would have more compiled code
+    // than the others.
     await load.ask(`all:${servingPort}`)
     await load.ask(`each:${portOf('sound 100 %')}`)
     const drain = async (): Promise<void> => {

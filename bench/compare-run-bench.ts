@@ -73,7 +73,7 @@ export async function benchCompareRun(): Promise<Row[]> {
   }
 }
 
-/** Runs the built command, from the start of its process to its end. Fails where it finds a difference. */
+/** Runs the built command, from the start of its process to its end. Throws if the run finds a difference. */
 async function compare(v2Port: number, v3Port: number): Promise<{ compared: number; peakBytes: number }> {
   const folder = mkdtempSync(join(tmpdir(), 'markbridge-bench-'))
   const main = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))

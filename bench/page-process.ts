@@ -2,8 +2,8 @@ import { createServer, type Socket } from 'node:net'
 
 import { cpuMs, serveCommands } from './child.ts'
 
-// The service of the pass-through and relay benchmarks. Answers every request with a page of about 2 KB of JSON, whose next link has
-// the address of this process, as in the real service. Uses plain sockets, so that it is faster than every measured proxy.
+// The service of the pass-through and relay benchmarks. It answers every request with a page of about 2 KB of JSON, whose next link has the
+// address of this process, as in the real service. It uses plain sockets, so that it is faster than every measured proxy.
 
 let requests = 0
 let reply: Buffer

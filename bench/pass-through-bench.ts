@@ -7,7 +7,7 @@ import { interleave, median, medianRatio } from './rounds.ts'
 const CLIENTS = 16
 const ROUND_MS = 1_500
 const ROUNDS = 6
-/** Rounds of each candidate that do not count, because V8 needs some 20,000 requests to compile the longest path. */
+/** The number of first rounds of each candidate that do not count, because V8 needs some 20,000 requests to compile the longest path. */
 const WARM_UPS = 4
 const AIM = 0.95
 const TARGET = '/Learner/V3/LearnerGroups?$top=16'

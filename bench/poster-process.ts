@@ -4,8 +4,9 @@ import { cpuMs, serveCommands } from './child.ts'
 import { median } from './rounds.ts'
 import { atATime, createPosts, makeBodies } from './v3-posts.ts'
 
-// The peer of the adapter. Posts the same V3 bodies, prepared at its start, with undici's `Pool.request`, and reads each reply. Arguments:
-// the port, the number of concurrent requests, the length of a round in ms, and `tuned` for a V8 option of the adapter (src/cli/main.ts).
+// The peer of the adapter. It posts the same V3 bodies, prepared at its start, with undici's `Pool.request`, and reads each reply.
+// Arguments: the port, the number of concurrent requests, the length of a round in ms, and `tuned` for a V8 option of the adapter
+// (src/cli/main.ts).
 
 if (process.argv[5] === 'tuned') setFlagsFromString('--no-allocation-site-pretenuring')
 const [port, concurrency, durationMs] = process.argv.slice(2).map(Number)

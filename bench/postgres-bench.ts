@@ -28,7 +28,9 @@ interface Measured {
  */
 export async function benchPostgres(): Promise<Row[]> {
   if (!canPin || findPostgres().kind !== 'binaries') {
-    process.stderr.write('left out: it needs a PostgreSQL of its own that can be moved to a core\n')
+    process.stderr.write(
+      'skipped: this benchmark needs the programs of PostgreSQL, `taskset` and two processor cores\n',
+    )
     return []
   }
   const all = new Map<Name, Measured[]>()

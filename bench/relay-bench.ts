@@ -7,7 +7,7 @@ import { interleave, median, medianRatio } from './rounds.ts'
 const CLIENTS = 16
 const ROUND_MS = 1_000
 const ROUNDS = 6
-/** Rounds of each candidate that do not count, in which V8 compiles the longest path. */
+/** The number of first rounds of each candidate that do not count, because V8 compiles in them. */
 const WARM_UPS = 4
 const ALONE_MS = 400
 const AIM = 0.9

@@ -5,7 +5,7 @@ export interface Row {
   readonly value: string
   readonly ratio: string
   readonly aim: string
-  /** Whether the value meets the aim, or `undefined` if there is no aim. */
+  /** True if the value meets the aim, or `undefined` if there is no aim. */
   readonly met: boolean | undefined
 }
 

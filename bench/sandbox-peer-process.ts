@@ -32,7 +32,7 @@ function sql(): Numbers {
   return { rows: rows.length, bytes, ms: performance.now() - startedMs }
 }
 
-/** Builds the rows of V3's answer, including sessions without a mark, and converts them to JSON. */
+/** Builds the rows of V3's reply, including sessions without a mark, and converts them to JSON. */
 function augmented(): Numbers {
   const startedMs = performance.now()
   const ids = new Set(learners.map(({ externalId }) => externalId))

@@ -3,9 +3,8 @@ import { createServer, type Socket } from 'node:net'
 import { cpuMs, serveCommands } from './child.ts'
 import { guid } from './legacy-batch.ts'
 
-// The V3 service of the benchmarks. Answers every posted record with 201, a new ExternalID and the posted values (service.md 4), in a
-// single POST and in a $batch in either format. It uses plain sockets, because a node:http server would be slower than the measured
-// client.
+// The V3 service of the benchmarks. It answers every posted record with 201, a new ExternalID and the posted values (service.md 4), in a
+// single POST and in a $batch in either format. It uses plain sockets, because a node:http server would be slower than the measured client.
 
 const BODY_LENGTH = Buffer.from('\r\ncontent-length: ')
 const CONTEXT = '"@odata.context":"https://service.example/$metadata#AttendanceRecords/$entity"'
