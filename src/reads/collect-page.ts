@@ -2,7 +2,7 @@ import { AdapterError } from '../errors.ts'
 import { type ReadPlan, readNextLink, type ReadRow } from '../translate/index.ts'
 import type { FlatReply } from '../v2/index.ts'
 
-/** The position where a page of V2 starts: a page of V3, and the rows before the start in that page. Any instance can continue there. */
+/** The position at which a page of V2 starts: a page of V3, and the rows of that page that come before the start. Valid on any instance. */
 export interface ReadPosition {
   /** The index of the query in the plan. */
   readonly window: number
@@ -38,10 +38,10 @@ export interface PageRequest {
 }
 
 /**
- * Reads V3 page by page until the page of V2 is full, with only one page of V3 in memory. Reads one row more, so that a next link always
- * leads to a row. If V3 itself leaves out rows without a mark, a next link of V3 already guarantees that a row follows. The first page is
- * an exception, because some services give a next link after any full page, even the last. Throws `ADP_UPSTREAM_PROTOCOL` for a reply that
- * is not a collection of records.
+ * Reads V3 page by page until the page of V2 is full, with only one page of V3 in memory. Reads on until one more row is found, so that a
+ * next link always leads to a row. If V3 itself leaves out rows without a mark (`narrowed`), a next link of V3 is enough proof of another
+ * row, except on the first page, because some services give a next link after any full page, even the last. Throws `ADP_UPSTREAM_PROTOCOL`
+ * for a reply that is not a collection of records.
  */
 export async function collectPage(
   { fetch, readRow, plan }: PageSource,
@@ -107,12 +107,15 @@ function brokenAnswer(fault: string): AdapterError {
   )
 }
 
-/** The number of bytes that represent a row in a link. The rows of one page of V3 then take 4 KB, so that gateways accept the link. */
+/** The number of bytes that represent a row in a link. The 1,000 rows of a page then take 4 KB, so that gateways accept the link. */
 const BYTES = 4
-/** The highest salt. In one page of several thousand, two rows have the same four bytes. Another salt then tells them apart. */
+/** The highest salt that is tried. Two rows of a page may have the same four bytes, and another salt then tells them apart. */
 const MAX_SALT = 15
 
-/** Encodes the rows that the client already has, so that no row of `left` matches. V3 promises no order, so a count would not suffice. */
+/**
+ * Encodes the rows that the client already has, with a salt for which no row of `left` has the same fingerprint. A count of rows would not
+ * suffice, because V3 promises no order.
+ */
 export function writeGivenRows(given: readonly FlatReply[], left: readonly FlatReply[]): string {
   const keys = new Set(given.map(keyOf))
   if (keys.size === 0) return ''

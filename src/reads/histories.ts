@@ -44,7 +44,7 @@ async function withHistories(
       for (const row of rows) {
         const state = toHistory(row)
         if (state === undefined) throw broken('contains a row that is not a state of a mark')
-        // V3 may return the history of a mark that was not requested. This history is ignored.
+        // Ignores the history of a mark that was not requested.
         states.get(historyKey(state))?.push(state)
       }
       query = link

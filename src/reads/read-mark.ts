@@ -16,13 +16,13 @@ export async function readMark(
 ): Promise<ReadAnswer> {
   const { partner } = client
   const mark = await findMark(context, client, session, request.path)
-  // As V2 does, the adapter first answers 404 for a missing mark and then checks the query.
+  // Checks the query only after the mark was found, because V2 answers 404 for a missing mark even if the query is invalid.
   const select = context.planner.selectOf(request.query)
   const [row = mark] = await readHistories(session, partner.reads, select, [mark])
   const { metadata } = readPreferences('', context.planner.formatOf(request.query) ?? request.accept)
   const url = `${pathBefore(request.address, 1)}/$metadata#AttendanceRecords${printSelection({ select })}/$entity`
   const entity = createRowEncoder(select, metadata)(row)
-  // For full metadata the encoder has added the type. The context stands in minimal and full metadata (OData JSON 4.5.1).
+  // Minimal and full metadata include the context (OData JSON 4.5.1). For full metadata, the encoder has already added the type.
   const body = withContext(entity, metadata === 'none' ? undefined : url)
   return {
     body: [partner.dataEnvelope ? envelopRecord(body) : body],
@@ -55,8 +55,8 @@ async function findMark(
 }
 
 /**
- * Converts a row of V3 to a mark. Looks up the ids of the letters in `reads.unmarkedCodes` only if every other rule accepts the row, because
- * the lookup may take a call.
+ * Converts a row of V3 to a mark. Looks up the ids of the letters in `reads.unmarkedCodes` only if every other rule accepts the row,
+ * because the lookup may take a call to V3.
  */
 async function toMark(
   { codes }: ReadContext,

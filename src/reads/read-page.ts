@@ -87,9 +87,9 @@ function pageSize(prefer: string, left: number | undefined): { size: number; res
 }
 
 /**
- * Plans a V2 query for a client and opens the V3 pages that answer it. The ids of the partner's letters are looked up only once a page has
- * a row that may be a mark. Until the ids are known, V3 cannot leave out the rows with these codes, so a next link of V3 does not guarantee
- * another mark. Throws the errors of the plan. `fetch` throws the errors of `readUpstream` and `UnmarkedCodes`.
+ * Plans a V2 query for a client and opens the V3 pages that answer it. Looks up the ids of the letters in `reads.unmarkedCodes` only once a
+ * page has a row that may be a mark. Until the ids are known, V3 cannot leave out the rows with these codes, so a next link of V3 does not
+ * guarantee another mark. Throws the errors of the plan. `fetch` throws the errors of `readUpstream` and `UnmarkedCodes`.
  */
 function openPageSource(
   { planner, codes }: Pick<ReadContext, 'planner' | 'codes'>,
@@ -123,7 +123,7 @@ export interface NextLink extends ReadPosition {
   readonly rest: number | undefined
 }
 
-/** Maximum length of a token in characters. All rows of V3's largest page fit, and the request stays below the limit of its headers. */
+/** Maximum length of a token in characters. The rows of V3's largest page fit, and the request line stays within the limit for headers. */
 const MAX_TOKEN_CHARACTERS = 114_688
 const MAX_STATE_BYTES = 262_144
 const SIGNATURE_BYTES = 16

@@ -8,7 +8,9 @@ export interface ReadSession {
   readonly queueKey: QueueKey
   /** The credentials of the next call. `renew` replaces them, so that later pages are read with the new token. */
   credentials: V3Credentials
-  /** Returns credentials with a new token after the service rejected the current token. `undefined` if the token is the client's own. */
+  /**
+   * Returns credentials with a new token after V3 rejected the current one. `undefined` for a client's own token, and after one renewal.
+   */
   renew: (() => Promise<V3Credentials>) | undefined
   readonly budget: CallBudget
   /** Called for each answer that shows that V3 accepted the credentials. */
@@ -21,9 +23,9 @@ export interface ReadSession {
 }
 
 /**
- * Reads from V3 within the rate limit. Repeats the GET after a 429, a 503 and a lost connection, at the intervals of writes and within the
- * budget. Returns the JSON of a 2xx, or `undefined` for a 404. Throws `ADP_TOKEN`, `ADP_FORBIDDEN` and `ADP_UPSTREAM_REFUSED` with V3's own
- * message. Also throws `ADP_UPSTREAM_UNAVAILABLE`, `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED` and `ADP_UPSTREAM_PROTOCOL`.
+ * Reads from V3 within the rate limit. Repeats the GET after a 408, 429, 503 or lost connection, with the pauses of `retryWaitMs` and
+ * within the budget. Returns the JSON of a 2xx, or `undefined` for a 404. Throws `ADP_TOKEN`, `ADP_FORBIDDEN` and `ADP_UPSTREAM_REFUSED`
+ * with V3's own message. Also throws `ADP_UPSTREAM_UNAVAILABLE`, `ADP_BUDGET_EXCEEDED`, `ADP_OVERLOADED` and `ADP_UPSTREAM_PROTOCOL`.
  */
 export async function readUpstream(session: ReadSession, resource: string, query: string): Promise<unknown> {
   const { reader, budget, signal } = session

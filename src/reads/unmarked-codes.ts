@@ -13,15 +13,15 @@ export interface CodeClient {
   readonly identity: Pick<ClientIdentity, 'credentialsHash'>
 }
 
-/** Finds the ids of attendance codes that mean "no mark" and that the configuration names by their letters. */
+/** Finds the ids of the attendance codes that mean "no mark", if `reads.unmarkedCodes` names the codes by their letters. */
 export interface UnmarkedCodes {
-  /** Returns the same rules as `rulesFor`, or `undefined` if the ids of the letters are not known or have expired. */
+  /** Returns the rules of `rulesFor` without a call to V3, or `undefined` if the ids of the letters are not known or have expired. */
   knownRules(client: CodeClient): ReadRules | undefined
   /**
-   * Returns the partner's rules with the ids of its letters from V3's lookup (service-facts 7). The lookup is read for each client, because a
-   * token belongs to one school and each school has its own ids. The lookup is read again after ten minutes. If the service has no lookup, or
-   * the client may not read it, the letters have no effect, and an event reports this. Throws the errors of `readUpstream`: after a temporary
-   * failure the read must fail too, because a page could contain rows that are not marks.
+   * Returns the partner's rules with the ids of its letters from V3's lookup (service-facts 7). The lookup is read for each client, because
+   * a token belongs to one school and each school has its own ids. The lookup is read again after ten minutes. If the service has no
+   * lookup, or the client may not read it, the letters have no effect, and `unmarkedCodesUnknown` is logged. Throws the errors of
+   * `readUpstream`: after a temporary failure the read of marks must fail too, because its page could contain rows that are not marks.
    */
   rulesFor(session: ReadSession, client: CodeClient): Promise<ReadRules>
 }
@@ -62,8 +62,8 @@ export function createUnmarkedCodes(
       if (rules !== undefined) return rules
       const name = cacheKey(client)
       for (let other = lookups.get(name); other !== undefined; other = lookups.get(name)) {
-        // A lookup may have failed only for another request, for example because its client disconnected. The lookup is then repeated for this
-        // request.
+        // The lookup of another request may have failed for a reason of its own, such as a client that disconnected. Then this request
+        // repeats the lookup.
         const ids = await other.catch(() => undefined)
         if (ids !== undefined) return withIds(client, ids)
       }
@@ -87,12 +87,12 @@ async function lookUp(
   letters: readonly string[],
   onMissing: (status: number) => void,
 ): Promise<readonly string[]> {
-  // The pages of the lookup do not count as pages of the answer.
+  // Restores the count afterwards, because the pages of the lookup do not count as pages of the answer.
   const { pages } = session
   try {
     return await readIds(session, letters, onMissing)
   } catch (cause) {
-    // V3 would reject the same token for the marks too.
+    // Rethrows a 401 unchanged, because V3 rejects the same token for the marks too.
     if (!(cause instanceof AdapterError) || cause.status === 401) throw cause
     if (isRefused(cause)) {
       onMissing(cause.status)
