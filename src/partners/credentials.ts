@@ -5,12 +5,11 @@ import { BoundedMap } from './bounded-map.ts'
 import type { ClientIdentity } from './owner.ts'
 import type { Authorisation, Partner } from './partner.ts'
 
-/** A client with all members that V3's verdict on its credentials depends on. */
+/** The members of a client on which V3's verdict on its credentials depends. */
 interface JudgedClient extends Pick<Authorisation, 'owner' | 'identity' | 'client'> {
   readonly partner: Pick<Partner, 'id' | 'tokens'>
 }
 
-/** The credentials that the adapter itself has for a partner's calls to V3. */
 type OwnCredential = 'subscriptionKey' | 'token'
 
 interface VerdictListener {
@@ -31,7 +30,7 @@ const MAX_OWNERS = 4_096
 const PER_OWNER = 4
 const MAX_BATCHES = 10_000
 const MAX_OPAQUE = 4_096
-/** Maximum number of accepted credentials. The least recently used are evicted; their clients have no own share until accepted again. */
+/** Maximum number of accepted credentials. The least recently used are evicted; their clients count as newcomers until accepted again. */
 const MAX_ACCEPTED = 10_000
 
 interface Accepted {
@@ -40,8 +39,8 @@ interface Accepted {
 }
 
 /**
- * The client credentials that V3 or V2 accepted. Accepted credentials decide whose share a request uses, and which open records recovery may
- * finish with them.
+ * The client credentials that V3 or V2 accepted. A request with accepted credentials uses the share of its owner, and any other request the
+ * share of newcomers. Recovery may finish open records of an owner with credentials that V3 accepted.
  */
 export type AcceptedCredentials = ReturnType<typeof createAcceptedCredentials>
 
@@ -55,7 +54,7 @@ export function createAcceptedCredentials(listener: VerdictListener = noListener
     (owners.get(owner) ?? []).filter((one) => one.hash !== hash)
   const store = ({ owner, identity, client }: JudgedClient): void => {
     const hash = identity.credentialsHash
-    // An opaque token does not name its client, so it may belong to any client with the key.
+    // A token that does not name its client may belong to any client with this key, so it is stored by its hash and not for the owner.
     if (!identity.isNamed) {
       if (!opaque.has(hash)) opaque.set(hash, client)
     } else if (owners.get(owner)?.[0]?.hash !== hash)
@@ -81,7 +80,9 @@ export function createAcceptedCredentials(listener: VerdictListener = noListener
     },
     /** Reports that V3 denied the adapter's own credentials for a partner, which says nothing about the partner's clients. */
     ownDenied: listener.ownDenied,
-    /** Returns the queue key of a request. `isAccepted` looks up the credentials, because an unverified claim may name any owner. */
+    /**
+     * Returns the queue key of a request. Its `isAccepted` checks the credentials and not the owner, because a token may claim any owner.
+     */
     queueKey: (client: JudgedClient): QueueKey => {
       const name = acceptedKey(client)
       let isAccepted = false
@@ -99,7 +100,7 @@ export function createAcceptedCredentials(listener: VerdictListener = noListener
     setSender: (batch: number, client: V3Credentials): void => {
       senders.set(batch, client)
     },
-    /** Returns the credentials with which this process last sent records of a batch, or `undefined` if it sent none. */
+    /** Returns the credentials of the client that last sent this batch to this process, or `undefined` if there is none. */
     senderOf: (batch: number): V3Credentials | undefined => senders.get(batch),
     forgetSender: (batch: number): void => {
       senders.delete(batch)
@@ -107,7 +108,9 @@ export function createAcceptedCredentials(listener: VerdictListener = noListener
   }
 }
 
-/** Returns the name of a client in `known`. If the adapter uses its own tokens, V3 does not see the client's credentials. */
+/**
+ * Returns the key of a client in `known`. If the adapter uses its own tokens, this is the owner, because V3 does not see the credentials.
+ */
 function acceptedKey({ partner, owner, identity }: JudgedClient): string {
   return partner.tokens === undefined ? identity.credentialsHash : owner
 }

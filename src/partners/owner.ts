@@ -18,7 +18,9 @@ export interface ClientIdentity {
   readonly owner: string
   /** The SHA-256 of the subscription key and the token, in base64url. */
   readonly credentialsHash: string
-  /** False if no claim distinguishes the clients of one issuer. The token then has its own share, and finishes only its own records. */
+  /**
+   * False if no claim of the token names the client. The token then has a share of its own, and recovery uses it for its own records only.
+   */
   readonly isNamed: boolean
   /** The school that the token names, as text, or `undefined` if the token names no school. */
   readonly school: string | undefined
@@ -65,10 +67,10 @@ function isTelling(text: string | undefined): text is string {
   return text !== undefined && !/^(?:null|""|\[\]|\{\s*\})$/.test(text)
 }
 
-/** Returns true if the partner is recognised by its subscription keys. All its keys then belong to one client. */
+/** Returns true if the partner is recognised by its subscription keys. The key then does not identify the owner, because it may change. */
 const isKeyed = (match: object): boolean => 'subscriptionKeySha256' in match
 const digest = (text: string): string => hash('sha256', text, 'base64url')
-/** Hashes the parts and claims of an owner. Claims are hashed as JSON text, because `JSON.parse` may make different numbers equal. */
+/** Hashes the parts and claims of an owner. Claims stay JSON text, because `JSON.parse` may turn two large numbers into the same number. */
 function ownerOf(parts: readonly string[], claims?: readonly (string | undefined)[]): string {
   const texts = parts.map((part) => JSON.stringify(part))
   if (claims !== undefined) texts.push(`[${claims.map((claim) => claim ?? 'null').join()}]`)
@@ -80,7 +82,7 @@ const OBJECT = { open: 0x7b, close: 0x7d }
 const LIST = { open: 0x5b, close: 0x5d }
 const COLON = 0x3a
 const COMMA = 0x2c
-/** The limits of the JSON in a token, which its length limits already. */
+/** Limits that no token reaches, because the length of a token is already limited. */
 const LIMITS = { maxMembers: MAX_TOKEN_LENGTH, maxEscapes: MAX_TOKEN_LENGTH }
 
 /** Returns the JSON text of each claim of a JWT. Returns no claims for a token that is opaque or broken or repeats a name (RFC 7519 4). */

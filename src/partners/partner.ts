@@ -19,7 +19,7 @@ export interface Partner {
   readonly id: string
   readonly match: PartnerMatch
   readonly fileStage: StageSetting
-  /** The action of the guards at `canary` if V3 does worse than V2: take the partner back, or only warn. */
+  /** The action of the guards at `canary` if V3 does worse than V2: take the partner back to `shadow`, or only warn. */
   readonly guard: 'back' | 'warn'
   /** The source of the school of a request, the unit of `canary`: a claim of the token, or otherwise a header (name in lower case). */
   readonly unit: { readonly claim: string; readonly header: string | undefined }
@@ -30,7 +30,7 @@ export interface Partner {
   readonly layout: 'flat' | 'nested' | 'auto'
   /** The host names that absolute URLs in a batch may have, in lower case, or `undefined` for any host (batch-wire F21). */
   readonly serviceHosts: readonly string[] | undefined
-  /** True to wrap a record or page of an answer in the member `d` of OData V2. */
+  /** True to wrap a record or page in a reply in the member `d` of OData V2. */
   readonly dataEnvelope: boolean
   /** True to send parts of a batch reply as `application/http; msgtype=response`. */
   readonly msgtypeResponse: boolean
@@ -40,7 +40,7 @@ export interface Partner {
   readonly mismatch: 'post' | 'drop'
   readonly mapping: RecordMapping
   readonly reads: ReadRules
-  /** The letters in the setting `reads.unmarkedCodes`, as opposed to its ids. Each school has its own ids for these letters. */
+  /** The entries of `reads.unmarkedCodes` that are letters and not ids. Each school has its own ids for these letters. */
   readonly unmarkedLetters: readonly string[]
   readonly bodyProfile: BodyProfile
   /** Maximum number of records of one batch that are in progress at the same time. */

@@ -11,7 +11,7 @@ interface UnderWay {
   readonly requests: number
 }
 
-/** The partners of one adapter. A reload replaces all of them at once, while requests run. */
+/** The partners of one adapter. A reload replaces all of them at once, while requests are in progress. */
 export type PartnerRegistry = ReturnType<typeof createRegistry>
 
 export function createRegistry(first: readonly Partner[]) {
