@@ -114,7 +114,7 @@ class BatchDecoder {
 
   *decode(headerBoundary: string): Steps<Batch> {
     const { bytes, limits, near, parts, changesets } = this
-    const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0 // batch-wire F3
+    const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0 // Skips a byte order mark (batch-wire F3).
     const boundary = yield* chooseBoundary(bytes, headerBoundary, start, limits, near)
     for (const range of this.split(boundary, { start, end: bytes.length }, {})) {
       if (typeof range === 'number') {
@@ -179,7 +179,7 @@ class BatchDecoder {
         'The batch and a changeset have the same boundary. Nothing was posted. Use two different boundaries.'
       throw new AdapterError('ADP_NESTING', message, { at })
     }
-    // An empty changeset costs as much work as a record, so changesets have the same limit.
+    // Changesets have the same limit as records, because even an empty changeset costs as much work as a record.
     if (this.changesets.length === limits.maxParts) throw tooMany('changesets', limits, at)
     this.changesets.push(boundary)
     return { start: end, end: range.end }
@@ -215,7 +215,9 @@ class BatchDecoder {
     return typeof text === 'string' ? decodeRecord(text, this.limits) : refused(text)
   }
 
-  /** Returns the JSON text of a part, or a fault of its charset. One check of the whole body saves a check of each part. */
+  /**
+   * Returns the JSON text of a part, or a fault of its charset. Uses one UTF-8 check of the whole body in place of a check for each part.
+   */
   private textOf(charset: PartHead['charset'], start: number, end: number): string | RecordFault {
     const { bytes } = this
     if (this.ascii && charset !== 'other') return bytes.toString('latin1', start, end)
@@ -279,7 +281,7 @@ function noBlankLine(at: ErrorLocation): AdapterError {
 
 const GUID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i
 
-/** Returns true if the header's boundary equals a delimiter's or has the same guid: the id rule (service.md 4.2; batch-wire 3). */
+/** Returns true if the boundary in the header equals a boundary in the body or contains the same GUID: the id rule (batch-wire 3). */
 function haveOneId(headerBoundary: string, delimiters: readonly string[]): boolean {
   const id = guidOf(headerBoundary)
   return delimiters.some((own) => own === headerBoundary || (id !== undefined && guidOf(own) === id))
@@ -345,15 +347,15 @@ class PartReader {
     if (!head.closed) return undefined
     if (contentId === undefined) return { start, idStart: bodyStart, idEnd: bodyStart, end: bodyStart, head }
     if (!/^[\u0021-\u007e]+$/.test(contentId)) return undefined
-    // A template has one place for the Content-ID. A head with a Content-ID in the MIME headers and in the HTTP headers is therefore always
-    // parsed.
+    // A template has only one position for the Content-ID, so a head with a Content-ID in both the MIME and the HTTP headers is no
+    // template.
     if (head.contentIdInHttp && mime.some(([name]) => name === 'content-id')) return undefined
     const [idStart, ...others] = this.idPositions(start, bodyStart, contentId)
     if (idStart === undefined || others.length > 0) return undefined
     return { start, idStart, idEnd: idStart + contentId.length, end: bodyStart, head }
   }
 
-  /** Returns the offset of this id in each Content-ID line, and -1 twice for a line with another id, which rules out a template. */
+  /** Returns the offset of this id in each Content-ID line. A line with another id adds -1 twice, so that the head cannot be a template. */
   private idPositions(start: number, end: number, contentId: string): number[] {
     const text = this.bytes.toString('latin1', start, end)
     const found: number[] = []

@@ -140,7 +140,7 @@ class ReplyDecoder implements ReplyDecoding {
   /** Finds the next delimiter line. Ignores a line that is still arriving, because it may become another line or a closing delimiter. */
   private *findDelimiter(boundary: string): Steps<Delimiter | undefined> {
     const { bytes, isFinal } = this
-    // While the reply is arriving, the same lines are searched repeatedly, so `near` must not count them.
+    // While the reply is arriving, each push searches the same lines again, so `near` must not count them yet.
     const near = isFinal ? this.near : undefined
     const find = createDelimiterFinder(bytes, boundary, defaultBatchLimits.maxBoundaryPadding, near)
     const found = yield* find(Math.max(this.position, this.searchedTo), bytes.length)
@@ -165,7 +165,7 @@ class ReplyDecoder implements ReplyDecoding {
     const mime = readHeaders(this.bytes, part.start, to, defaultBatchLimits, {})
     const type = valuesOf(mime.lines, 'content-type')[0] ?? ''
     if (!/^multipart\//i.test(type)) return false
-    // Another program wrote the reply, so its depth is limited as for a request.
+    // The depth is limited as in a request, because another program wrote the reply.
     if (this.boundaries.length > 1)
       throw new AdapterError('ADP_NESTING', 'A changeset of the reply contains another changeset.')
     this.boundaries.push(boundaryOfChangeset(type))
@@ -264,7 +264,7 @@ const tooLong = (): AdapterError =>
 const MAX_STATUS_LINE_BYTES = 1_024
 const LF = 0x0a
 
-/** Returns the offset after the blank line that ends a block of headers, or `undefined` if the limit for headers comes first. */
+/** Returns the offset after the blank line that ends a block of headers, or `undefined` if no such line has arrived within the limit. */
 function endOfHead(bytes: Buffer, from: number, to = bytes.length): number | undefined {
   for (let at = from; at < Math.min(to, from + defaultBatchLimits.maxPartHeaderBytes);) {
     const { text, next } = lineEnd(bytes, at, to)

@@ -13,7 +13,7 @@ export interface PartReply {
   readonly json: string | undefined
 }
 
-/** Encodes one batch response in pieces, whose concatenation in order is the body (batch-wire 2). */
+/** Encodes one batch response in pieces. The pieces, joined in order, are the body (batch-wire 2). */
 export interface BatchEncoder {
   /** The `Content-Type` of the reply: one space, an unquoted boundary and nothing after it (batch-wire A1). */
   readonly contentType: string

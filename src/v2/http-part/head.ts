@@ -79,7 +79,7 @@ export function readHead(
     start < to && line.text === start;
     line = lineEnd(bytes, start, to)
   ) {
-    start = line.next // batch-wire F17
+    start = line.next // Skips empty lines before the request line (batch-wire F17).
   }
   const first = lineEnd(bytes, start, to)
   const request = readRequestLine(bytes, start, first.text, { ...at, offset: start }, options)
@@ -206,7 +206,7 @@ function stripOrigin(
   if (scheme !== 'http' && scheme !== 'https') throw fault('has a scheme that is not HTTP', at)
   const url = URL.canParse(target) ? new URL(target) : undefined
   if (url === undefined) throw fault('is not a URL', at)
-  // `url` does not show an empty user name or password, so the text is searched for `@`.
+  // Searches the text for `@`, because `url` does not show an empty user name or password.
   const [, authority = '', rest = ''] = /^[^:]+:\/*([^/?#\\]*)(.*)$/.exec(target) ?? []
   if (authority.includes('@'))
     throw fault(
@@ -215,7 +215,7 @@ function stripOrigin(
     )
   if (serviceHosts !== undefined && !serviceHosts.has(url.hostname.toLowerCase()))
     throw fault('names a host that is not among serviceHosts of the partner', at)
-  // In `url.pathname` the ".." segments are already resolved, so the path is taken from the text.
+  // Takes the path from the text, because `url.pathname` has already resolved ".." segments, which must be refused.
   return rest
 }
 

@@ -122,7 +122,7 @@ export function partOf({ part }: ErrorLocation): string {
   return part === undefined ? 'A part' : `Part ${part}`
 }
 
-/** Returns a sentence about the fate of the records, or an empty text for a part of a reply. Only parts of requests have a number. */
+/** Returns the sentence that says what happened to the records, or an empty string for a reply, whose parts have no number in `at`. */
 function fateOf({ part }: ErrorLocation): string {
   return part === undefined ? '' : ' Nothing was posted.'
 }

@@ -49,7 +49,7 @@ function* inspectBroken(bytes: Buffer, contentType: string | undefined): Steps<F
   try {
     return yield* inspectDelimiters(bytes, readBoundary(contentType))
   } catch (cause) {
-    // The header names no boundary that could be compared with the body.
+    // Reports nothing, because the header has no boundary that could be compared with the body.
     if (cause instanceof AdapterError) return []
     throw cause
   }
@@ -198,7 +198,7 @@ function namesOf({ boundary, changesets }: Batch): string {
 /** A boundary that no header and no delimiter can have. */
 const NO_BOUNDARY = '\u0000'
 
-/** Guesses the boundary of a body without its header: the boundary of the outermost closed envelope, or else of the first delimiter. */
+/** Guesses the boundary of a body whose header is unknown: that of the outermost closed envelope, or else that of the first delimiter. */
 export function* guessBoundary(bytes: Buffer): Steps<string | undefined> {
   const from = bytes.subarray(0, 3).equals(Buffer.from('\ufeff')) ? 3 : 0
   try {

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../../errors.ts'
 import type { Steps } from '../../http/slices.ts'
 import type { Batch, BatchPart } from '../batch/decode-batch.ts'
 
-/** `error`: the adapter refuses the batch or a record. `warning`: the result may surprise the client. `note`: a deviation is accepted. */
+/** `error`: the adapter refuses the batch or a record. `warning`: the result may surprise the client. `note`: a harmless deviation. */
 export type Severity = 'error' | 'warning' | 'note'
 
 /** A finding about a batch, with its remedy. A finding never contains a value of a record. */
@@ -63,7 +63,7 @@ interface Rule {
   readonly severity: Finding['severity']
   readonly message: string
   readonly remedy: string
-  /** Returns true if the part breaks the rule. `head` is the text before the body. `json` returns a body with an apostrophe, or `''`. */
+  /** Returns true if the part breaks the rule. `head` is the text before the body. `json` returns the text of `readJson`. */
   readonly applies: (part: BatchPart, head: string, json: () => string) => boolean
 }
 
@@ -174,7 +174,7 @@ export function* inspectParts(bytes: Buffer, batch: Batch): Steps<readonly Findi
   return [...findings, ...findRepetition(batch.parts, 'contentId'), ...findRepetition(batch.parts, 'key')]
 }
 
-/** Returns the JSON of a record, or an empty string if the record is too long or has no apostrophe. */
+/** Returns the JSON of a record that may have single quotes, or an empty string if it has no apostrophe or is too long to search. */
 function readJson(bytes: Buffer, { start, end, faults }: BatchPart): string {
   const json = bytes.subarray(start, end)
   const isTooLong = faults?.some(({ code }) => code === 'ADP_RECORD_LIMIT') === true

@@ -8,15 +8,15 @@ const DASH = 0x2d
 const MAX_LINE_BYTES = 400
 const MAX_NAME_BYTES = 80
 
-/** The number of lines that are read in one step, and the work that one step costs, counted in bytes. */
+/** The number of lines that are read in one step, and the work of one step as an equivalent number of bytes (`Slices.spend`). */
 const LINES_PER_STEP = 1_000
 const STEP_WORK = 524_288
 
 /**
- * Chooses the boundary that frames the body (batch-wire F12). Normally this boundary is the boundary in the header. Some legacy clients
- * instead name the id of a changeset in the header, or an id that is not in the body. For such clients the outermost closed envelope frames
- * the body, so that no changeset is left out. The function finds this envelope among the lines `--<token>` before the first delimiter with
- * the header's boundary: it chooses the token whose closing line `--<token>--` comes last.
+ * Chooses the boundary that frames the body (batch-wire F12). Normally this is the boundary in the header. Some legacy clients name the id
+ * of a changeset in the header, or an id that is not in the body. Then the outermost closed envelope frames the body, so that no changeset
+ * is left out. To find it, the function considers the lines `--<token>` before the first delimiter with the header's boundary, and chooses
+ * the token whose closing line `--<token>--` comes last.
  *
  * Throws `ADP_TRUNCATED` if the body has neither a delimiter with the header's boundary nor a closed envelope, or if another envelope
  * begins before the chosen one (batch-wire F8). A line `--<token>` begins an envelope if MIME headers follow it. Throws `ADP_LIMIT` for too
@@ -32,7 +32,7 @@ export function* chooseBoundary(
   const find = createDelimiterFinder(bytes, headerBoundary, limits.maxBoundaryPadding, near)
   const own = yield* find(from, bytes.length)
   const limit = own?.start ?? bytes.length
-  // The usual case: no line before the first delimiter with the header's boundary begins with two dashes, so no other envelope begins earlier.
+  // The usual case: the first line that begins with two dashes is a delimiter with the header's boundary, so no envelope begins earlier.
   if (own !== undefined && (yield* nextDashes(bytes, from, from, bytes.length)) === limit)
     return headerBoundary
   // Four lines for each record suffice, because a record in a changeset of its own has three lines that begin with two dashes.
@@ -88,7 +88,7 @@ function* collectTokens(
   return tokens
 }
 
-/** Collects the offset of the last `--<token>--`, for the header's boundary and for each candidate that opened before with `--<token>`. */
+/** Maps the header's boundary, and each candidate whose line `--<token>` comes earlier, to the offset of its last line `--<token>--`. */
 function* collectCloses(
   bytes: Buffer,
   from: number,
@@ -145,7 +145,7 @@ export function* dashLines(
     if (count % LINES_PER_STEP === 0) yield STEP_WORK
     const lineEnd = bytes.indexOf(LF, start)
     const end = lineEnd === -1 ? bytes.length : lineEnd
-    // The rest of a longer line is not read, because such a line cannot be a delimiter.
+    // Reads only the beginning of a long line, because a line of more than MAX_LINE_BYTES cannot be a delimiter.
     const token = bytes.toString('latin1', start + 2, Math.min(end, start + MAX_LINE_BYTES)).trimEnd()
     next = Math.min(end + 1, bytes.length)
     if (token !== '') yield { token, start, end: next }
@@ -157,7 +157,7 @@ function createDeclares(bytes: Buffer): (from: number) => Steps<boolean> {
   let readTo = 0
   let declares = false
   return function* (from) {
-    // The previous call read beyond this offset, so both calls have the same result.
+    // The previous call already read the headers at this offset, so its result is also the result of this call.
     if (from < readTo) return declares
     declares = false
     let lines = 0

@@ -1,4 +1,4 @@
-/** The number of bytes that are examined. A program that encodes text wrongly also encodes the first lines wrongly. */
+/** The number of bytes that are examined. They suffice, because a program with a wrong encoding also encodes the first lines wrongly. */
 const EXAMINED_BYTES = 65_536
 
 /** Matches the beginning of UTF-16 text: a byte order mark, or four ASCII characters that each have a zero byte beside them. */

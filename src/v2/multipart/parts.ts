@@ -137,7 +137,7 @@ const TAB = 0x09
 
 const STEP_BYTES = 131_072
 const STEP_LINES = 1_024
-/** The work that one examined line costs in addition to its bytes, counted in bytes. */
+/** The work of examining one line in addition to its bytes, as an equivalent number of bytes (`Slices.spend`). */
 const LINE_WORK = 64
 
 /** Returns the offset of `needle` within `[from, to)`, or -1. Yields the work of all steps except the last, which the caller counts. */
@@ -160,14 +160,14 @@ export interface Delimiter {
   readonly closing: boolean
 }
 
-/** Counts the lines of one body that only resemble delimiters, and the spaces after a boundary in them, because each costs work. */
+/** Counts the lines of one body that only resemble delimiters, and the spaces and tabs at their ends, because each costs work. */
 export class NearDelimiters {
   private count = 0
   private readonly max: number
 
   constructor(maxParts: number) {
-    // If the boundary of a changeset begins with the batch boundary, the delimiters of the changeset resemble delimiters of the batch: at
-    // most three for each record.
+    // Allows four lines for each record. If the boundary of a changeset begins with the batch boundary, up to three delimiters of the
+    // changeset for each record resemble delimiters of the batch.
     this.max = 4 * maxParts + 64
   }
 

@@ -36,7 +36,7 @@ export interface RecordFault {
   readonly message: string
 }
 
-/** The second part of the message of a fault: what happened to the record. */
+/** The second sentence in the message of every fault, which says what happened to the record. */
 export const NOT_POSTED = 'The record was not posted.'
 
 export type RecordResult =
@@ -225,7 +225,7 @@ function countConverted(draft: Draft): void {
   draft.converted = (draft.converted ?? 0) + 1
 }
 
-/** Skips a value of the wrong type and adds a fault. If the value is not JSON, the fault that the reader stores counts instead. */
+/** Skips a value of the wrong type and adds a fault. If the value is not JSON, adds none, because the reader has stored its own fault. */
 function refuse(reader: JsonReader, name: string, rule: string, faults: RecordFault[]): void {
   if (reader.readRaw() !== undefined) faults.push(fieldFault(name, rule))
 }
@@ -241,19 +241,21 @@ function faultOf({ message, isLimit, position }: JsonFault): RecordFault {
   return { code: 'ADP_JSON', message: `${what} ${NOT_POSTED} Send one JSON object.` }
 }
 
-/** The charset of a record: `undefined` for UTF-8, a single-byte charset, `latin1`, or `other` if it cannot be read (batch-wire F26). */
+/**
+ * The charset of a record (batch-wire F26): `undefined` for UTF-8, `other` if it is not supported, or the name of a single-byte charset.
+ */
 export type RecordCharset = string | undefined
 
 const SINGLE_BYTE =
   /^(?:ibm866|iso-8859-\d+(?:-i)?|koi8-[ru]|macintosh|windows-(?:874|125\d)|x-mac-cyrillic)$/
 
 export function readCharset(contentType: string | undefined): RecordCharset {
-  // Only the charset is read. The media type is not checked, because legacy clients spell application/json in several ways.
+  // Reads only the charset. Does not check the media type, because legacy clients spell application/json in several ways.
   const charset = /charset/i.test(contentType ?? '') ? parameterOfType(contentType ?? '') : undefined
   if (charset === undefined || charset === 'us-ascii') return undefined
   const name = encodingOf(charset)
   if (name === 'utf-8') return undefined
-  // The WHATWG standard decodes ISO-8859-1 as Windows-1252. V2's parser decodes it as ISO-8859-1.
+  // The WHATWG standard treats the label ISO-8859-1 as Windows-1252. V2's parser does not, so the record is decoded as real ISO-8859-1.
   if (name === 'windows-1252' && !charset.includes('1252')) return 'latin1'
   return name !== undefined && SINGLE_BYTE.test(name) ? name : 'other'
 }

@@ -18,7 +18,7 @@ export interface FlatReply {
   readonly Comment: string | null
 }
 
-/** A flat record with its AttendanceHistorys: flat records of the states of the mark, without histories of their own. */
+/** A flat record with its AttendanceHistorys: one flat record for each earlier state of the mark, without histories of its own. */
 export interface FlatRow extends FlatReply {
   readonly histories?: readonly FlatReply[]
 }
@@ -106,7 +106,7 @@ interface FlatPage {
   readonly dataEnvelope: boolean
 }
 
-/** Approximate length of a piece in characters. V8 allocates strings over 128 KB as large objects, which it collects less often. */
+/** Approximate length of a piece in characters. Kept small, because V8 collects strings over 128 KB less often. */
 const PIECE_CHARACTERS = 65_536
 
 /** Encodes a page (OData JSON 12) in pieces. `dataEnvelope` changes the names, and makes the count a string (OData V2 JSON 4 and 8). */

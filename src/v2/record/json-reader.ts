@@ -34,9 +34,9 @@ const ESCAPES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Reads JSON text (RFC 8259) value by value. In contrast to `JSON.parse`, the reader shows how a number is written, names that occur twice,
- * and the raw text of a value. Strings may be in single quotes too (batch-wire F30, service.md 4). A method that finds a fault stores it in
- * `fault` and returns false or `undefined`. The method does not throw, because a batch may have thousands of faulty records.
+ * Reads JSON text (RFC 8259) value by value. Unlike `JSON.parse`, it shows how a number is written, names that occur twice, and the raw
+ * text of a value, and accepts strings in single quotes (batch-wire F30, service.md 4). A method that finds a fault stores it in `fault`
+ * and returns false or `undefined`. Methods do not throw, because a batch may have thousands of faulty records.
  */
 export class JsonReader {
   readonly text: string
@@ -49,7 +49,7 @@ export class JsonReader {
   constructor(text: string, limits: JsonLimits = defaultBatchLimits) {
     this.text = text
     this.limits = limits
-    if (this.peek() === 0xfeff) this.position += 1 // batch-wire F17, F20
+    if (this.peek() === 0xfeff) this.position += 1 // Skips a byte order mark (batch-wire F17, F20).
   }
 
   /** Skips white space and returns the code of the next character, or NaN at the end. */
