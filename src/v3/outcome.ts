@@ -3,7 +3,9 @@ import * as z from 'zod'
 import { MAX_RECORD_NODES, parseJson, readRetryAfter } from '../upstream/index.ts'
 import { isV3Reply, type V3Reply } from './record.ts'
 
-/** The reason why a write was not applied: it was never sent, or the upstream reported that it was not processed (429, 503, a redirect). */
+/**
+ * The reason why a write was not applied: it was never sent, or the upstream's reply shows that it was not processed, such as a 429 or 503.
+ */
 export type NotAppliedReason =
   | 'notConnected'
   | 'budget'
@@ -20,9 +22,9 @@ export type NotAppliedReason =
  * The reason why the outcome of a write is unknown: it was sent, and no readable reply arrived.
  *
  * `otherRecord`: the reply is about another record. `overwritten`: the read-back found only a newer mark of another client. `superseded`:
- * the read-back found another mark, and the journal has a newer record. `notReadBack`: an earlier attempt sent the record, and the present
- * attempt ended before it could read the record back. `stillTried`: the record is not applied yet, and the background work may still post
- * it. `stillExecuting`: V3 may still be executing the record's `$batch`.
+ * the read-back did not find the mark, and the journal has a newer record of the key. `notReadBack`: an earlier attempt sent the record,
+ * and the present attempt ended before it could read the record back. `stillTried`: the record is not applied yet, and recovery may still
+ * post it. `stillExecuting`: V3 may still be executing the record's `$batch`.
  */
 export type UnknownReason =
   | 'connectionLost'
@@ -63,7 +65,7 @@ export type Unanswered =
       readonly reason: UnknownReason
       /** The unanswered records of the `$batch`, in one object that they share, or `undefined` if the record was posted alone. */
       readonly together?: SentTogether | undefined
-      /** For the reason `stillExecuting`: the time in ms, by the clock, since which no record of the `$batch` has appeared. */
+      /** For the reason `stillExecuting`: the monotonic time in ms since which no record of the `$batch` has appeared. */
       readonly sinceMs?: number | undefined
     }
 
@@ -76,14 +78,14 @@ export interface UpstreamErrorEntry {
 /** Maximum length of an error body in characters. A longer body is not read, because its JSON could take long to parse. */
 const MAX_ERROR_LENGTH = 65_536
 
-/** An error reply of the upstream in one common form, for every form of its body. */
+/** An error reply of the upstream in one common form, whatever the form of its body. */
 export interface UpstreamError {
   readonly status: number
   /** The form of the body. `unreadable` stands for HTML, an empty body, broken JSON, and a body that is too long for an error. */
   readonly form: 'odata' | 'gateway' | 'array' | 'unreadable'
   /** The first 16 entries, in the upstream's order. Empty if the body is unreadable. */
   readonly entries: readonly UpstreamErrorEntry[]
-  /** The error that contains `entries` as its `details`. The outer error may be a separate error or only the heading of the details. */
+  /** The error that contains `entries` as its `details`. It may be an error of its own, or only the heading of the details. */
   readonly outer?: UpstreamErrorEntry
   /** The number of entries beyond the first 16, which were not read, or `undefined` if all were read. */
   readonly omitted?: number
@@ -170,8 +172,8 @@ export function isRefusal(status: number): boolean {
 
 /**
  * Reads the answer to a POST. A 2xx counts as accepted only with a readable record, because otherwise it is not known what the service did.
- * 500, 502 and 504 may follow a write that was applied. `retryAfter` is the text of the header: seconds or an HTTP date (RFC 9110 10.2.3),
- * which is compared with `nowMs`.
+ * After a 500, 502 or 504 the outcome is unknown, because the write may have been applied. `retryAfter` is the text of the header: seconds,
+ * or an HTTP date (RFC 9110 10.2.3) that is compared with `nowMs`.
  */
 export function parsePostReply(
   status: number,

@@ -32,12 +32,12 @@ export interface V3Qualifier {
   readonly Comment: string | null | undefined
 }
 
-/** A reference as the service returns it. To show that there is no value, the service may return an object of nulls. */
+/** A reference as the service returns it. If there is no value, the service may return an object whose members are null. */
 type ReplyReference = Partial<Record<'ExternalID' | 'Type', string | null | undefined>>
 
 /**
- * The members of V3's reply to a POST that are read. All except the id may be null (service.md 2) or missing, even if the service stores a
- * value.
+ * The members that the adapter reads of V3's reply to a POST. All except the id may be null (service.md 2) or missing, even if the service
+ * stores a value.
  */
 export interface V3Reply {
   readonly ExternalID: string

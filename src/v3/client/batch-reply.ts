@@ -3,19 +3,21 @@ import * as z from 'zod'
 import { MAX_NODES_AT_ONCE, parseJson, ReplyFields } from '../../upstream/index.ts'
 import { parsePostReply, type PostOutcome, type Unanswered } from '../outcome.ts'
 
-/** The parts of an upstream's reply that determine the outcome of a write. */
+/** Those members of an upstream's reply that determine the outcome of a write. */
 export interface UpstreamReply {
   readonly status: number
   /** The bytes of the body. Empty if only the status line arrived. */
   readonly body: Buffer
   readonly contentType: string | undefined
   readonly retryAfter: string | undefined
-  /** If the reply was cut off, the outcome of the records without an answer, otherwise `undefined`. */
+  /** The outcome of the records without an answer if the reply was cut off, or `undefined` if the reply is complete. */
   readonly cut?: Unanswered | undefined
 }
 
 export type BatchResult =
-  /** One outcome for each record, in order. `sound` is true if each record had exactly one answer, or `undefined` if the reply was cut off. */
+  /**
+   * One outcome for each record, in order. `sound` is true if each record had exactly one answer, or `undefined` if the reply was cut off.
+   */
   | {
       readonly kind: 'answered'
       readonly outcomes: readonly PostOutcome[]
@@ -40,15 +42,15 @@ const jsonReply = z.object({
 const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
- * Reads the reply to a batch of `count` records with the ids 1 to `count`. Never throws. A 413 means that the batch is too long. A 429
- * without a time to wait means the same, because a 429 of the rate limit names a time (service-facts 9). Any other refusal of the whole
- * batch (4xx, 501) means that the upstream has no batches. Exceptions are 401 and 403, which concern the credentials. 401, 403 and all
- * other statuses are the outcome of every record.
+ * Reads the reply to a batch of `count` records with the ids 1 to `count`. Never throws. A 2xx is read part by part. A 413 means that the
+ * batch is too long. So does a 429 without a time to wait, because a 429 of the rate limit names a time (service-facts 9). A 501, or
+ * another 4xx that refuses the whole batch, means that the upstream does not support batches. Every other status, such as 401, 403
+ * (credentials) or 500, is the outcome of every record.
  */
 export function readBatchReply(reply: UpstreamReply, count: number, nowMs: number): BatchResult {
   const { status, body, contentType, retryAfter } = reply
   if (status >= 200 && status < 300) {
-    // A 202 only promises an answer at another address, so the outcome of the records is unknown.
+    // A 202 only announces an answer at another address, so the outcome of the records is unknown.
     const parts = status === 202 ? undefined : readAnswers(body, contentType)
     return matchAnswers(parts ?? [], count, nowMs, reply.cut)
   }

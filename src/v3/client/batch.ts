@@ -32,9 +32,9 @@ const batchRefused: PostOutcome = { kind: 'notApplied', reason: 'batchRefused', 
 const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
- * Joins the posts of one turn of the event loop into batches of up to `maxRecords`, or of fewer records if the upstream accepts only fewer.
- * The order within a batch does not matter, because the caller posts a record only after the previous record with the same key was
- * answered. A single record is sent as a plain POST, which also costs one call.
+ * Joins the posts of one turn of the event loop into batches of up to `maxRecords`, or fewer if the upstream accepts only fewer. The order
+ * within a batch does not matter, because the caller posts a record only after the previous record with the same key was answered. A record
+ * that is alone is sent as a plain POST, because a batch would save no call.
  */
 export function createBatchPost(
   choice: BatchChoice,
@@ -58,7 +58,7 @@ export function createBatchPost(
   }
   const postChunk = async (chunk: readonly Waiting[]): Promise<void> => {
     if (chunk.length === 1 || (choice.mode === 'auto' && !capability.mayTry())) return postSingly(chunk)
-    // Since these records were queued, the upstream may have refused another batch of this length.
+    // Asks for the maximum length again, because the upstream may have refused another long batch since these records were queued.
     const size = capability.longest(choice.maxRecords)
     if (size === 1) return postSingly(chunk)
     if (chunk.length > size) return postInParts(chunk, size)
@@ -73,7 +73,7 @@ export function createBatchPost(
         const { throttled } = result
         capability.tooLong(chunk.length)
         if (throttled === undefined) return postInParts(chunk, Math.ceil(chunk.length / 2))
-        // The caller retries the records after a pause, in smaller batches.
+        // After a 429, the caller retries the records after a pause. The retry then uses smaller batches.
         resolveAll(chunk, () => throttled)
         return
       }
@@ -89,7 +89,7 @@ export function createBatchPost(
   const flush = (): void => {
     const chunk = waiting
     waiting = []
-    // The batch may have been sent before the unexpected error, so the outcome of its records is unknown.
+    // After an unexpected error the outcome of the records is unknown, because the batch may have been sent.
     if (chunk.length > 0) postChunk(chunk).catch(() => resolveAll(chunk, () => unreadable))
   }
   return (record) =>
@@ -105,7 +105,7 @@ export function createBatchPost(
     })
 }
 
-/** Resolves each record. Unknown outcomes share one object, because V3 may still be executing the batch that contained their records. */
+/** Resolves each record. Unknown outcomes share one `together` object, by which the caller tracks what V3 may still be executing. */
 function resolveAll(chunk: readonly Waiting[], outcomeOf: (index: number) => PostOutcome): void {
   const outcomes = chunk.map((_, index) => outcomeOf(index))
   const together = { records: outcomes.filter(({ kind }) => kind === 'unknown').length }
@@ -121,7 +121,9 @@ interface BatchCapability {
   mayTry(): boolean
   /** Returns true if a batch may be tried, without starting a probe. */
   isOpen(): boolean
-  /** Returns the maximum number of records of a batch, up to `maxRecords`. The number is lower for ten minutes after a batch was too long. */
+  /**
+   * Returns the maximum number of records of a batch, up to `maxRecords`. The number is lower for ten minutes after a batch was too long.
+   */
   longest(maxRecords: number): number
   worked(records: number): void
   failed(): void
@@ -135,7 +137,7 @@ const RETRY_MS = 600_000
 export function createBatchCapability(nowMs: () => number): BatchCapability {
   let closedUntilMs = -Infinity
   let shortUntilMs = -Infinity
-  /** Since a batch was too long: the length of the longest batch that was accepted, and the greatest length that may be tried next. */
+  /** The longest accepted batch since a batch was too long (`passed`), and half the length of the last refused batch (`tried`). */
   let [passed, tried] = [1, 1]
   return {
     mayTry: () => {
@@ -156,7 +158,7 @@ export function createBatchCapability(nowMs: () => number): BatchCapability {
     },
     tooLong: (records) => {
       closedUntilMs = -Infinity
-      // A single large record can make a batch too long, so lengths that were accepted since the first refusal stay allowed.
+      // Lengths that were accepted since the first refusal stay allowed, because a single large record can make a short batch too long.
       if (shortUntilMs <= nowMs()) [passed, shortUntilMs] = [1, nowMs() + RETRY_MS]
       tried = Math.floor(records / 2)
     },

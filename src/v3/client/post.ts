@@ -37,9 +37,9 @@ import {
 import { readBatchReply, type UpstreamReply } from './batch-reply.ts'
 
 export interface V3ClientOptions {
-  /** The base address, to whose path `/Attendance/V3/AttendanceRecords` is added. */
+  /** The base address. Paths such as `/Attendance/V3/AttendanceRecords` are added to its path. */
   readonly baseUrl: URL
-  /** Maximum number of open connections, each with one request at a time. Default: 32. */
+  /** Maximum number of open connections, each with one request at a time. */
   readonly connections: number
   readonly timeouts: UpstreamTimeouts
   readonly route?: UpstreamRoute | undefined
@@ -62,7 +62,9 @@ export interface V3Credentials {
 
 /** The writes of one batch. These writes share credentials, a deadline and a rate limit. */
 export interface V3Writes {
-  /** Posts the JSON of a record. While time is left, retries as `retryWaitMs` says, never after an unknown outcome. Never rejects. */
+  /**
+   * Posts the JSON of a record. While time is left, retries a record that was not applied, with the pauses of `retryWaitMs`. Never rejects.
+   */
   post(body: string): Promise<PostOutcome>
   /** The number of concurrent posts that fill the batches, or `undefined` if records are posted singly at the partner's concurrency. */
   readonly atATime: number | undefined
@@ -98,10 +100,10 @@ export interface V3Client {
 const MAX_REPLY_BYTES = 1_048_576
 /** The number of bytes by which each record raises the maximum size of a batch reply. */
 const MAX_PART_BYTES = 8_192
-/** Maximum number of batches in flight, so that one batch is filled while another is answered. */
+/** Maximum number of batches in flight. With two, one batch is filled while the other is answered. */
 const BATCHES_AT_A_TIME = 2
 
-/** Replies above this size are read in a separate turn of the event loop, because several large replies may arrive in one turn. */
+/** Replies of at least this size are read in a turn of the event loop of their own, because several may arrive in one turn. */
 const LARGE_REPLY_BYTES = 32_768
 
 interface PostKind<Outcome> {
@@ -142,7 +144,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
       })
       const group = new CallGroup(clock, () => budget.leftMs())
       let queuedMs = 0
-      // Set once all attempts to connect failed for one record. The other records then do not wait for these attempts again.
+      // True once all attempts to connect failed for one record, so that the other records do not repeat these attempts.
       let isUnreachable = false
       const beforeSend = (): void => {
         if (permission?.maySend() === false)
@@ -253,7 +255,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
 function toOutcome<Outcome>({ read, readsParts }: PostKind<Outcome>, end: CallEnd): Outcome | Unanswered {
   const { failure, sent, status, fields, body } = end
   if (!sent) return notApplied(unsentReasonOf(failure))
-  // A reply with another status than 2xx is complete without its body, which only explains the status.
+  // A cut-off reply of status 300 or above still decides the outcome, because its body only explains the status.
   const isCut = failure !== undefined && status < 300
   const cut = isCut ? ({ kind: 'unknown', reason: lossOf(failure) } as const) : undefined
   if (cut !== undefined && (status < 200 || !readsParts)) return cut

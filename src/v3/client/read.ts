@@ -15,13 +15,13 @@ import {
 import { isRefusal, readUnavailable, readUpstreamError, type UpstreamError } from '../outcome.ts'
 import type { V3ClientOptions, V3Credentials } from './post.ts'
 
-/** The page size of V2. A larger page would have to be read again for the next page of V2 (OData protocol 8.2.8.5). */
+/** Requests V3 pages of V2's page size (OData protocol 8.2.8.5). A larger page would have to be read again for the next page of V2. */
 const PREFERENCE = 'odata.maxpagesize=1000'
 
-/** Maximum size of a reply. A page of 1,000 records has about half a MiB, so a larger reply is not a page. */
+/** Maximum size of a reply in bytes. A page of 1,000 records has about half a MiB, so a reply above this limit is not a page. */
 const MAX_PAGE_BYTES = 4_194_304
 
-/** Maximum size of a page for a program that serves no clients while it parses the page. */
+/** Maximum size of a page in bytes with `wholePages`, for a program that serves no clients while it parses the page. */
 const MAX_WHOLE_BYTES = 16_777_216
 
 /** Replies above this size are joined and parsed in a separate turn of the event loop. */
@@ -107,7 +107,7 @@ export function createV3Reader(options: V3ReaderOptions): V3Reader {
       if (failure !== undefined) return lossOf(failure, status)
       if (later !== undefined && body.size > LARGE_BYTES) await new Promise<void>(later)
       const bytes = body.join()
-      // A `Link` header field may point to more rows. The reader does not follow this field, so a page with the field would be incomplete.
+      // Refuses a page whose `Link` field points to more rows. The reader does not follow this field, so the result would be incomplete.
       if (NEXT_RELATION.test(fields.all('link').join())) return { kind: 'broken', status }
       if (status >= 200 && status < 300) return parse(status, bytes)
       return toFailure(status, bytes.toString('utf8'), fields.one('retry-after'), nowMs())
@@ -155,15 +155,15 @@ export async function parsePage(body: Buffer, later?: (act: () => void) => void)
 
 /**
  * Parses compact JSON whose member `value` is a list of rows, in pieces. Returns `undefined` if the text cannot be cut. A cut is only a
- * guess: it may lie inside a string or a row, but then at least one side is not a list of values. If both sides are lists of values, so is
- * the whole, and it has the values of both.
+ * guess and may lie inside a string or a row, but then at least one of the two pieces is not a list of JSON values, and parsing fails. If
+ * both pieces are lists of values, the whole text is the list of their values.
  */
 async function parseInPieces(bytes: Buffer, later?: (act: () => void) => void): Promise<unknown> {
   const start = bytes.indexOf(ROWS_START) + ROWS_START.length
   const end = bytes.lastIndexOf(ROWS_END) + 1
   if (start < ROWS_START.length || end <= start) return undefined
   const tail = bytes.toString('utf8', end)
-  // A later member named `value`, even with escapes in its name, would replace the rows.
+  // Gives up if a member after the rows may also be named `value`, perhaps with escapes, because it would replace the rows.
   if (tail.includes('"value"') || tail.includes('\\')) return undefined
   const envelope = parseJson(bytes.toString('utf8', 0, start) + tail, MAX_NODES_AT_ONCE)
   if (typeof envelope !== 'object' || envelope === null) return undefined
@@ -194,7 +194,9 @@ const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.l
 const NODE_BYTES = new Uint8Array(256)
 for (const byte of Buffer.from(',[{')) NODE_BYTES[byte] = 1
 
-/** Returns true if a text has few opening brackets and commas, even in strings. Runs over every page, so the loop has no branches. */
+/**
+ * Returns true if a text has few opening brackets and commas, including those in strings. Has no branches, because every page is scanned.
+ */
 function hasFewNodes(bytes: Buffer): boolean {
   let nodes = 0
   for (let at = 0; at < bytes.length; at += 1) nodes += NODE_BYTES[bytes[at] ?? 0] ?? 0

@@ -7,7 +7,7 @@ interface BoundedTasks {
   start(index: number): Promise<void>
   /** Called before each task starts. Once it returns true, no other task starts. Default: always false. */
   stopped?(): boolean
-  /** Called after each start. If it returns a promise, the next start waits for this promise. A rejection stops further starts. */
+  /** Called after each task starts. If it returns a promise, the next task starts once it resolves. If it rejects, no other task starts. */
   pause?(): Promise<void> | undefined
 }
 
