@@ -4,17 +4,17 @@ import type { V3Record, V3Reply } from '../v3/record.ts'
 import { isCutComment, isSameComment, isStoredAs, parseTime } from './stored-values.ts'
 
 /**
- * The schema of an echo profile: the knowledge of how one service changes the values of a mark when it stores them. A new profile rules out
- * no change. A reply to a POST that differs from the posted values shows the stored values. A reply that repeats the posted values proves
- * nothing, because the service may store other values. A mark that was read back with exactly the posted millisecond also shows the stored
- * values.
+ * The schema of an echo profile, which describes how one service changes the values of a mark when it stores them. A new profile allows
+ * every change. The adapter learns from a reply to a POST whose values differ from the posted values, because it shows the stored values. A
+ * reply that repeats the posted values proves nothing, because the service may store other values. A mark that was read back with exactly
+ * the posted millisecond also shows the stored values.
  */
 const profileSchema = z.object({
-  /** Incremented when the service contradicts the profile. Of two profiles, the profile with the higher epoch is valid. */
+  /** Incremented when the service contradicts the profile. Of two profiles, the one with the higher epoch is valid. */
   epoch: z.int(),
-  /** The largest observed difference in ms between a time that the service shows and the time of the call. */
+  /** The largest observed difference in ms between a `RecordedOn` of the service and the adapter's time at its reply. */
   clockOffMs: z.int(),
-  /** True if the comments in replies are the stored comments. */
+  /** True if replies to POSTs show the stored comments and do not repeat the posted ones. */
   commentsShown: z.boolean(),
   /** The length of the longest comment that is known to be stored whole, in UTF-16 code units. */
   wholeLength: z.int(),
@@ -52,7 +52,7 @@ export interface Echo {
   readonly shown: Pick<V3Reply, 'RecordedOn' | 'Qualifier'>
   /** The adapter's time in ms at which the reply arrived, or `undefined` for a mark that was read back. */
   readonly nowMs: number | undefined
-  /** True if `shown` certainly has the stored values of this mark. */
+  /** True if `shown` certainly contains the stored values of the posted mark. */
   readonly proven: boolean
 }
 
@@ -89,7 +89,7 @@ function learnComment(profile: EchoProfile, { posted, shown, proven }: Echo): Ec
       return { ...profile, wholeLength: before.length }
     return { ...profile, epoch: epoch + 1, wholeLength: before.length, cutLength: undefined }
   }
-  // A read-back does not tell whether replies have the stored comments. Replies may still repeat the posted text.
+  // Learns `commentsShown` only from replies to POSTs. A read-back does not tell whether these replies show the stored comments.
   const known = profile.commentsShown || proven ? profile : { ...profile, commentsShown: true }
   if (isSameComment(before, after)) return known
   if (isCutComment(before, after)) return learnCut(known, after.length)

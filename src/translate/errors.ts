@@ -20,7 +20,7 @@ export interface ErrorMappingRule {
 
 const NO_EVENT: V2Error = { code: 'ATT_VAL_2', message: 'The AttendableEvent does not exist.' }
 const NO_CODE: V2Error = { code: 'ATT_VAL_3', message: 'The SchoolAttendanceCode does not exist.' }
-/** Excludes messages about a missing property: such an error concerns the form of the record, even if the message names a resource. */
+/** Excludes messages about a property, such as "property 'Event' not found", which concern the form of the record and not a resource. */
 const OF_RESOURCE = String.raw`^(?![^]*\b(?:propert(?:y|ies)|member|field|element|attribute|column)\b)[^]*`
 const MISSING = new RegExp(`${OF_RESOURCE}(?:not exist|not found|unknown|invalid|no such)`, 'i')
 
@@ -74,7 +74,7 @@ export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMapping
   if (outer !== undefined) errors.unshift(outer)
   if (errors.length === 0)
     return { ...failureOf('ADP_UPSTREAM_REFUSED', noExplanation(error.status)), status }
-  // Two errors of the upstream may map to the same V2 error.
+  // Reports each V2 error once, because several errors of the upstream may map to the same V2 error.
   const distinct = [...new Map(errors.map((entry) => [`${entry.code} ${entry.message}`, entry])).values()]
   let length = 0
   const fits = distinct.findIndex(({ code, message }, index) => {
@@ -86,7 +86,7 @@ export function toV2Refusal(error: UpstreamError, mapping: readonly ErrorMapping
   return { status, errors: omitted === 0 ? kept : [...kept, describeOmitted(omitted)] }
 }
 
-/** Maximum number of characters of V3's errors in one part, because later parts wait in memory until the first part is ready. */
+/** Maximum number of characters of V3's errors in one part. Limited, because finished parts wait in memory for earlier parts. */
 const MAX_TEXT = 4_096
 const MAX_MESSAGE = 2_000
 
@@ -166,7 +166,7 @@ const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
   budget: 'The time for this batch ran out. The record was not sent. Send it again in a smaller batch.',
 }
 
-/** The advice for an unknown outcome (docs/replies.md). A record that was posted alone has no id by which a resend could be recognised. */
+/** The advice for an unknown outcome (docs/replies.md). It names a record posted alone, because a resend of that is not recognised. */
 const RESEND =
   'The record may have been applied. Send the same batch again later to get the result, or look the mark up if the record was posted alone.'
 const unknownTexts: Readonly<Record<UnknownReason, string>> = {

@@ -26,7 +26,7 @@ export function toCodeQuery(letters: readonly string[]): string {
   return printQuery({ filter: joinWith('or', letters.map(isCode)) })
 }
 
-/** Returns the id of a code with one of these letters (case-sensitive) from a row of V3's lookup (service-facts 7), or `undefined`. */
+/** Returns the id in a row of V3's lookup if it is a code with one of these letters (case-sensitive; service-facts 7), or `undefined`. */
 export function codeIdOf(row: unknown, letters: ReadonlySet<string>): string | undefined {
   if (typeof row !== 'object' || row === null) return undefined
   const { ExternalID: id, Code: code, LookupType: type } = row as Readonly<Record<string, unknown>>
@@ -37,7 +37,7 @@ export function codeIdOf(row: unknown, letters: ReadonlySet<string>): string | u
     : undefined
 }
 
-/** Maximum number of marks in one query. The text of the query then stays below 8 KiB, the limit of common gateways. */
+/** Maximum number of marks in one query. It keeps the query below 8 KiB, the limit of common gateways. */
 const MARKS_PER_QUERY = 40
 
 /**
@@ -60,7 +60,9 @@ export function historyKey({ Learner, AttendableEvent }: FlatReply): string {
   return `${Learner} ${AttendableEvent}`.toLowerCase()
 }
 
-/** Converts a row of V3's history, with or without RecordedBy, into a flat record. Returns `undefined` for a row that is not a mark. */
+/**
+ * Converts a row of V3's history into a flat record, even without RecordedBy. Returns `undefined` for a row that is not a state of a mark.
+ */
 export function toHistory(row: unknown): FlatReply | undefined {
   const state = readState(row)
   return typeof state === 'string' ? undefined : state

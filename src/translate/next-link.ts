@@ -1,4 +1,7 @@
-/** The link from one page to the next. Only its query is used: host and path may differ from those of the call (service-facts 14). */
+/**
+ * The link from one page to the next. Only its query is used, because its host and path may differ from those of the call (service-facts
+ * 14).
+ */
 type NextLink =
   | { readonly kind: 'none' }
   /** `query` is raw and without `?`, and may be used in a request line. */
@@ -8,7 +11,7 @@ type NextLink =
 
 /** The names of the link in OData JSON 4.0 and 4.01 (with and without the prefix), in the light JSON of OData 3, and in OData V2. */
 const names = ['@odata.nextLink', '@nextLink', 'odata.nextLink', '__next'] as const
-/** Matches any other name of a member that may announce further pages. */
+/** Matches names of other members that may announce further pages. */
 const OTHER = /next|more|continu|skiptoken/i
 
 /** Reads the link to the next page. A link in an unknown form counts as broken, because without the link rows would be missing. */

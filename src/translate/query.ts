@@ -59,7 +59,9 @@ export interface ReadPlanner {
 }
 
 const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
-/** Maximum number of windows of a read: about ten years. Schools keep records no longer, and each window takes at least one call. */
+/**
+ * Maximum number of windows of a read: about ten years, for which schools keep records. Limited, because each window takes a call or more.
+ */
 const MAX_WINDOWS = 42
 
 /** Creates a planner and indexes the model once. `nowMs` returns the time of `now()` in ms since the epoch. */
@@ -118,7 +120,10 @@ function missingFilter(): AdapterError {
   )
 }
 
-/** Splits a long range into windows, in the order of `$orderby`. Returns `undefined` if one read suffices or a bound is missing. */
+/**
+ * Splits a range of more than 90 days into windows, in the order of `$orderby`. Returns `undefined` if the range is shorter or a bound is
+ * missing.
+ */
 function planWindows({ filter, orderby }: TypedQuery): readonly Window[] | undefined {
   const { fromMs, toMs } = filter === undefined ? unbounded : rangeOf(filter)
   const stepMs = MAX_WINDOW_DAYS * DAY_MS
@@ -144,13 +149,13 @@ function planWindows({ filter, orderby }: TypedQuery): readonly Window[] | undef
   return first.direction === 'desc' ? windows.toReversed() : windows
 }
 
-/** Returns the V3 query of one window, without the options that the adapter applies itself because V3 also counts rows that V2 lacks. */
+/** Returns the V3 query of one window, without options such as `$top` that the adapter applies itself because V3 has rows that V2 lacks. */
 function toV3Query(options: QueryOptions, window: Window | undefined, rules: ReadRules): string {
   const aliases = options.aliases ?? new Map<string, Expr>()
   const own = inOption('$filter', () =>
     toCondition(toV3Expression(options.filter ?? literal('Edm.Boolean', 'true'), aliases)),
   )
-  // The conditions of the adapter are added to the client's `and` and do not enclose it, because a service may limit the depth of a filter.
+  // Adds the adapter's conditions to the client's `and` and does not nest it, because a service may limit the depth of a filter.
   const conditions = own.kind === 'and' ? [...own.operands] : [own]
   const start = member('AttendableEventStart')
   if (window !== undefined)
@@ -159,7 +164,7 @@ function toV3Query(options: QueryOptions, window: Window | undefined, rules: Rea
       compare(start, 'lt', literal('Edm.DateTimeOffset', formatTime(window.toMs))),
     )
   const code = member('AttendanceCode', 'ExternalID')
-  // With these conditions V3 filters out most rows that the rules exclude. The adapter applies the same rules to V3's reply.
+  // Lets V3 filter out most rows that the rules exclude, to save pages. The adapter applies the same rules to V3's reply again.
   if (rules.needsRecordedBy)
     conditions.push(compare(member('RecordedBy', 'ExternalID'), 'ne', literal('null', 'null')))
   for (const id of rules.unmarkedCodes) conditions.push(compare(code, 'ne', literal('Edm.Guid', id)))
@@ -187,7 +192,7 @@ const unbounded: Window = { fromMs: -Infinity, toMs: Infinity }
 
 /**
  * Returns the range of AttendableEventStart outside which a checked V2 filter matches nothing. `and` narrows the range, and `or` widens it.
- * A list of times (`in`) is not a range: the service accepts a list of any span if the filter names a learner, and no list otherwise.
+ * A list of times (`in`) sets no bound: the service accepts a list of any span if the filter names a learner, and no list otherwise.
  */
 function rangeOf(node: TypedExpr): Window {
   switch (node.kind) {
@@ -317,7 +322,7 @@ function isDate(node: Expr): boolean {
   return node.kind === 'call' ? node.name === 'date' : node.kind === 'literal' && node.type === 'Edm.Date'
 }
 
-/** Evaluates a test of the record's type. The flat type has no base type and no derived types (OData URL conventions 5.1.1.11.2). */
+/** Replaces a test of the record's own type by its result, which is fixed because the type has no base type and no derived types. */
 function toV3TypeTest(node: TypeExpr, inner: (expression: Expr) => Expr): Expr {
   const { operand, typeName, position } = node
   const field = operand === undefined || isRecordItself(operand) ? undefined : operand
@@ -337,7 +342,7 @@ function toV3Path(node: PathExpr, aliases: Aliases): Expr {
     const value = aliases.get(root.name)
     // An alias without a value is null (OData URL conventions 5.3).
     if (value === undefined) return { kind: 'literal', type: 'null', value: 'null', position }
-    // Positions inside the value of an alias refer to another text, so an error gets the position of the alias.
+    // Moves errors to the position of the alias, because positions inside its value refer to another text.
     try {
       return toV3Expression(value, aliases)
     } catch (error) {
@@ -345,7 +350,7 @@ function toV3Path(node: PathExpr, aliases: Aliases): Expr {
     }
   }
   if (root.kind === '$root' || root.kind === 'variable') return refuse('$root or a variable', position)
-  // A cast of a value to its own type has no effect. The check has rejected all other casts.
+  // Drops casts of a value to its own type, which have no effect. The check has rejected all other casts.
   const [first, ...rest] = segments.filter(({ kind }) => kind !== 'typeCast')
   if (first?.kind !== 'property') return refuse(describe(first?.kind ?? root.kind), position)
   const names = v3Paths.get(first.name)

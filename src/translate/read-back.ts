@@ -16,32 +16,34 @@ import {
 } from './stored-values.ts'
 
 /**
- * The finding of a read-back about a write with an unknown outcome. `applied`: the mark is there, or was there before a newer mark replaced
- * it. `absent`: this read does not show the mark. `superseded`: a newer record in the journal replaces the write. `overwritten`: another
- * client wrote a newer mark, which must stay. `unclear`: none of these is certain.
+ * The finding of a read-back about a write with an unknown outcome. `applied`: V3 shows the mark. `absent`: this read does not show the
+ * mark. `superseded`: a newer record in the journal replaces the write. `overwritten`: another client wrote a newer mark, which must stay.
+ * `unclear`: none of these is certain.
  */
 export type ReadBack =
   | {
       readonly kind: 'applied'
       readonly reply: V3Reply
-      /** False if the mark may be an older mark with the same content, so that only a read that is not stale can decide. */
+      /** False if the mark may be an older mark with the same content. A stale read would show it too, so only the last read can decide. */
       readonly certain: boolean
-      /** The stored values, set if the mark has exactly the posted millisecond. These values show how the service stores values. */
+      /**
+       * The stored values, if the mark has exactly the posted millisecond and so proves how the service stores values, else `undefined`.
+       */
       readonly proof: Echo['shown'] | undefined
     }
   | { readonly kind: 'absent' | 'superseded' | 'overwritten' | 'unclear' }
 
 export interface ReadBackFacts {
   readonly profile: EchoProfile
-  /** The times between which the record was sent, in ms since the epoch. */
+  /** The earliest and the latest time at which the record can have been sent, in ms since the epoch. */
   readonly sent: { readonly fromMs: number; readonly toMs: number }
-  /** Returns the times in ms since the epoch that the journal has for the mark with this id, from confirmed older records of the key. */
+  /** Returns the times of the mark with this id, in ms since the epoch, as V3 confirmed them for older records of the key. */
   readonly confirmedAt: (externalId: string) => readonly number[]
   /** The older records of the key that also have an unknown outcome, as they were posted. */
   readonly lost: readonly V3Record[]
   /** The newer records of the key in the journal: `confirmed` if any was applied, `open` if any may still be applied. */
   readonly newer: 'none' | 'open' | 'confirmed'
-  /** True if V2 may have applied the record. The clock of V2 was never observed. */
+  /** True if V2 may have applied the record. Its times then prove less, because the adapter never observed the clock of V2. */
   readonly byV2: boolean
   /** True if V3 may still be executing the `$batch` that contained the record, and may apply the record after this read. Default: false. */
   readonly executing?: boolean
@@ -52,7 +54,7 @@ export function toReadBackFilter(posted: V3Record): string {
   return printFilter(isOfMark(posted.Attendee.ExternalID, posted.Event.ExternalID))
 }
 
-// The reader accepts every row with a code, because a mark that the adapter wrote may lack RecordedBy, as a default mark does.
+// Accepts every row that has a code, because a mark that the adapter wrote may lack RecordedBy, like a default mark of the system.
 const readRow = createRowReader({
   needsRecordedBy: false,
   unmarkedCodes: [],
@@ -66,7 +68,7 @@ export function readMarks(posted: V3Record, answer: unknown): readonly FlatReply
   const marks: FlatReply[] = []
   for (const row of rows) {
     const flat = readRow(row)
-    // The service does not show the code of this mark, which may be the posted mark.
+    // A mark whose code the service does not show may be the posted mark, so the reply counts as unreadable.
     if (flat === 'unreadable' || (flat === 'unmarked' && isObject(row) && isMade(row))) return undefined
     if (flat === 'unmarked' || !isAbout(posted, flat)) continue
     const { Present, Absent } = row as Partial<Record<'Present' | 'Absent', unknown>>
@@ -87,16 +89,22 @@ function isMade({ RecordedBy, RecordedOn }: Partial<Record<'RecordedBy' | 'Recor
 }
 
 interface MarkFacts {
-  /** `same`: the posted values, as this service is known to store them. `alike`: possibly the posted values, changed by an unknown rule. */
+  /**
+   * How the mark's values compare with the posted values. `none`: no mark. `same`: equal, except for changes that this service is known to
+   * make. `alike`: possibly the posted values, changed by an unknown rule. `other`: different.
+   */
   readonly content: 'none' | 'same' | 'alike' | 'other'
   /**
-   * `confirmed`: the mark of an older record that the journal knows as applied. `perhaps`: a mark with the id of such a record, whose time
-   * may be the same at another precision or in another time zone. `lost`: a mark with the content of an older record whose outcome is
-   * unknown, and not with the posted content. `sameId`: a mark with an id that the journal knows, and another time. `default`: a mark
-   * without author and time, possibly a default mark of the system.
+   * Whose mark it is. `confirmed`: that of an older record that V3 confirmed, with the same id and time. `perhaps`: the id of a confirmed
+   * record, and a time that may be equal at another precision or in another time zone. `sameId`: the id of a confirmed record, and another
+   * time. `lost`: not the posted content, but that of an older record with an unknown outcome. `default`: no author and no time, as in a
+   * default mark of the system. `unknown`: none of these.
    */
   readonly identity: 'confirmed' | 'perhaps' | 'lost' | 'sameId' | 'default' | 'unknown'
-  /** The mark's time relative to the sending, within the clock difference. `exact`: as posted. `longBefore`: older in any time zone. */
+  /**
+   * The mark's time relative to the time at which the record was sent, with a tolerance for different clocks. `exact`: the posted time.
+   * `longBefore`: older, whatever the time zone. `unclear`: no time, or too close to decide.
+   */
   readonly time: 'exact' | 'longBefore' | 'older' | 'later' | 'unclear'
   readonly newer: ReadBackFacts['newer']
   readonly byV2: boolean
@@ -108,13 +116,13 @@ type Rule = { readonly [Fact in keyof MarkFacts]?: readonly MarkFacts[Fact][] } 
 }
 
 /**
- * The rules of the decision (decision 012). The rules consider the identity and content of the mark and the order in the journal first, and
- * times last. The first rule that fits applies. A mark with equal content is accepted at any time, and nothing is posted over a mark that may
- * be newer.
+ * The rules by which `decideReadBack` decides (decision 012). The first rule that fits applies. The rules consider the content and identity
+ * of the mark and the order in the journal first, and times last, because clocks differ. They accept a mark with equal content whatever its
+ * time, and never lead to a post over a mark that may be newer.
  */
 export const readBackRules: readonly Rule[] = [
-  // While V3 may be executing the batch, only a mark that is certainly the posted mark ends the record. A missing mark may still appear, so
-  // nothing is posted, and no newer record of the key may proceed.
+  // While V3 may still be executing the `$batch`, the only possible result is `applied`, for a mark that is certainly the posted mark. A
+  // missing mark may still appear, so every other case is `unclear`.
   {
     executing: [true],
     content: ['same'],
@@ -127,7 +135,7 @@ export const readBackRules: readonly Rule[] = [
   { content: ['same'], then: 'applied' },
   { newer: ['confirmed'], then: 'superseded' },
   { content: ['none'], then: 'absent' },
-  // The mark may be that of this record or of an older confirmed record.
+  // Unclear, because the mark may belong to this record or to an older confirmed record.
   {
     content: ['alike'],
     identity: ['perhaps'],
@@ -144,8 +152,8 @@ export const readBackRules: readonly Rule[] = [
   { content: ['alike'], byV2: [true], then: 'unclear' },
   { identity: ['unknown'], time: ['later'], then: 'overwritten' },
   { time: ['older', 'longBefore'], then: 'absent' },
-  // The service gives each mark its own id, and this mark was not edited after the record was sent. V2 is an exception: another write at
-  // that moment may have edited the mark without the journal's knowledge.
+  // Absent, because the mark has the id of an older record and was not edited after this record was sent. This does not hold for V2, on
+  // which another write may have edited the mark at that moment without the journal's knowledge.
   { identity: ['sameId'], time: ['unclear', 'exact'], byV2: [false], then: 'absent' },
   { then: 'unclear' },
 ]
@@ -197,9 +205,9 @@ function fits({ content, identity, time, newer, byV2, executing }: Rule, markFac
 }
 
 /**
- * Returns the mark that counts if a service keeps several marks: the mark that may be the posted one, or otherwise the newest by the
- * service's times. Of equally old marks, the last counts. A mark without author and time counts only if it may be the posted mark, because
- * a service may show null for both.
+ * Returns the mark to examine if a service keeps several marks: the newest mark that may be the posted one, or otherwise the newest mark.
+ * Of marks with equal times, returns the last. Skips default marks, which have neither author nor time, unless their content may be the
+ * posted content, because a service may show null for both.
  */
 function findCurrentMark(
   posted: V3Record,
@@ -233,7 +241,7 @@ function identify(mark: FlatReply, { confirmedAt }: ReadBackFacts): MarkFacts['i
   const times = confirmedAt(mark.ExternalID)
   if (times.length === 0) return isMade(mark) ? 'unknown' : 'default'
   const markMs = parseTime(mark.RecordedOn)
-  // At a precision of whole seconds, two records may have the same time.
+  // An equal time proves the identity only with milliseconds, because two records may have the same whole second.
   if (markMs % 1_000 > 0 && times.includes(markMs)) return 'confirmed'
   const isShown = (ms: number): boolean => (Number.isNaN(markMs) ? Number.isNaN(ms) : isShownAs(ms, markMs))
   return times.some(isShown) ? 'perhaps' : 'sameId'
@@ -247,7 +255,7 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   const minutes = posted.Qualifier.MinutesLate ?? null
   const isKept = minutes === null ? profile.nullKept : profile.zeroKept
   const sameMinutes = row.MinutesLate === minutes || (!isKept && (row.MinutesLate ?? 0) === (minutes ?? 0))
-  // A service may show null although it stores a value (service.md 2).
+  // Treats null as unknown until the service has shown such values, because it may show null although it stores a value (service.md 2).
   const isHidden = (value: unknown): boolean => value === null && !profile.qualifierShown
   if (!sameMinutes && !profile.minutesOpaque && !isHidden(row.MinutesLate)) return 'other'
   const [before, after] = [posted.Qualifier.Comment ?? '', row.Comment ?? '']
@@ -261,7 +269,7 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   return isCutComment(before, after, undefined, least) ? 'alike' : 'other'
 }
 
-/** An upper bound for the difference of two clocks that are synchronised over the network. */
+/** The assumed maximum difference between two clocks that are synchronised over the network, in milliseconds. */
 const CLOCKS_DIFFER_MS = 1_000
 
 function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadBackFacts): MarkFacts['time'] {
@@ -274,7 +282,10 @@ function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadB
   return markMs - slackMs > sent.toMs ? 'later' : 'unclear'
 }
 
-/** Returns the stored values if the posted millisecond proves the mark: a service with its own clock would store it only by chance. */
+/**
+ * Returns the stored values if the mark has exactly the posted millisecond, or `undefined` otherwise. A service that stores times of its
+ * own clock would have the same millisecond only by chance.
+ */
 function proofOf(posted: V3Record, row: FlatReply): Echo['shown'] | undefined {
   const ms = parseTime(row.RecordedOn)
   if (ms % 1_000 === 0 || ms !== parseTime(posted.RecordedOn)) return undefined
@@ -288,7 +299,7 @@ function toReply(row: FlatReply): V3Reply {
   return { ExternalID, Present, Absent, RecordedOn, ChangeProcessName, AttendableEventStart, RecordedBy }
 }
 
-/** Returns the rows of a reply, or `undefined` if the reply is not a page or not the only page. Another page may have the current mark. */
+/** Returns the rows of a reply, or `undefined` if it is no page or has a next link, because the next page may have the current mark. */
 function rowsOf(answer: unknown): readonly unknown[] | undefined {
   if (!isObject(answer)) return undefined
   const { value } = answer

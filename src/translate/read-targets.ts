@@ -12,7 +12,7 @@ import {
   writeEdmx,
 } from '../odata/index.ts'
 
-/** Returns true if a path segment names one entity. `Set()` names the whole set, as `Set` does. */
+/** Returns true if a path segment names one entity, such as `Set(1)`. `Set()` names the whole set, as `Set` does. */
 export function hasKey(segment: string): boolean {
   return segment.includes('(') && !segment.endsWith('()')
 }
@@ -52,7 +52,10 @@ export function toV3RegistrationQuery(rawQuery: string): string {
 
 const SET = /^learnerregistr?ations(?:\(|$)/i
 
-/** Returns the V3 path for the decoded V2 path of all registrations or of one, or `undefined` for a deeper path or a key that is no guid. */
+/**
+ * Returns the V3 path for a decoded V2 path of all registrations or of one. Returns `undefined` for a deeper path, or a key that is not a
+ * GUID.
+ */
 export function toV3RegistrationPath(path: string): string | undefined {
   const set = path.replace(/\/$/, '').split('/').at(-1) ?? ''
   if (!SET.test(set)) return undefined

@@ -9,7 +9,10 @@ import type { FlatReply } from '../v2/record/flat-reply.ts'
 import { JsonReader } from '../v2/record/json-reader.ts'
 import { type V3Record, type V3Reference, type V3Reply, ZERO_GUID } from '../v3/record.ts'
 
-/** The treatment of a member that the V2 write form does not have (product contract 1). */
+/**
+ * What happens to members that the V2 write form does not have: `strict` refuses the record, `pass` forwards those of V3, `report` drops
+ * all.
+ */
 export type UnmappedPolicy = 'strict' | 'pass' | 'report'
 
 export interface RecordMapping {
@@ -98,24 +101,21 @@ export function toFlatReply(posted: V3Record, reply: V3Reply): FlatReply {
   }
 }
 
-/** Returns the id that the service shows. If it is the posted id in another letter case, returns the posted id. */
+/** Returns the id that the service shows, or the posted id if the service shows none or the same id in another letter case. */
 function shownId(posted: V3Record['RecordedBy'], reply: V3Reply['RecordedBy']): string | undefined {
   const own = posted?.ExternalID
   const shown = reply?.ExternalID ?? own
   return own !== undefined && shown?.toLowerCase() === own.toLowerCase() ? own : shown
 }
 
-/**
- * Returns true if the reply is about the learner and event of the posted record. A reply about another learner or event does not answer the
- * record.
- */
+/** Returns true if the reply is about the learner and event of the posted record. A reply that shows no learner or event counts as such. */
 export function isReplyTo(posted: V3Record, reply: V3Reply): boolean {
   const isSame = (name: 'Attendee' | 'Event'): boolean =>
     shownId(posted[name], reply[name]) === posted[name].ExternalID
   return isSame('Attendee') && isSame('Event')
 }
 
-/** Maximum number of faults for unmapped members of one record. Thousands of records with a thousand faults each would fill the memory. */
+/** Maximum number of faults for unmapped members of one record, because a batch of thousands of faulty records must fit into memory. */
 const MAX_NAMED = 20
 
 function applyPolicy(

@@ -1,4 +1,7 @@
-/** Removes what a service may change in a comment: Unicode normal form, line ends, repeated white space, and white space at the ends. */
+/**
+ * Normalises a comment in everything that a service may change: Unicode normal form, line ends, repeated white space, and spaces at the
+ * ends.
+ */
 function contentOf(comment: string): string {
   return comment.normalize('NFD').replaceAll(/\s+/g, ' ').trim()
 }
@@ -12,8 +15,8 @@ const brokenEnd = /[\uD800-\uDBFF\uFFFD]+$/
 
 /**
  * Returns true if the stored comment may be the beginning of the posted comment. `cutLength` is the length at which the service cuts
- * comments. If `cutLength` is `undefined`, the cut may be at any length from `wholeLength` on, because a comment of that length was stored
- * whole.
+ * comments. If `cutLength` is `undefined`, the cut may be at any length from `wholeLength` on, because the service has stored a comment of
+ * `wholeLength` whole.
  */
 export function isCutComment(posted: string, stored: string, cutLength?: number, wholeLength = 0): boolean {
   if (cutLength !== undefined)
@@ -53,7 +56,7 @@ const QUARTER_HOUR_MS = 900_000
 /** The greatest difference between two time zones of the world. */
 export const WIDEST_SHIFT_MS = 26 * 3_600_000
 
-/** Returns true if both values may show the same time, at different precisions or in different time zones. */
+/** Returns true if both values may be the same time, rounded to different precisions or shown in different time zones. */
 export function isShownAs(oneMs: number, otherMs: number): boolean {
   const shiftMs = Math.round((otherMs - oneMs) / QUARTER_HOUR_MS) * QUARTER_HOUR_MS
   if (Math.abs(shiftMs) > WIDEST_SHIFT_MS) return false
