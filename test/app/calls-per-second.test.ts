@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest'
 import { callsPerSecondOf } from '../../src/app/partners.ts'
 import { parseConfig, Secret } from '../../src/config/index.ts'
 
-/** Returns the rate limit of each partner in calls per second. */
 function rates(baseUrl: string, ...settings: object[]): (number | undefined)[] {
   const partners = settings.map((v3, index) => ({
     id: `p${index}`,

@@ -19,7 +19,6 @@ const journalOf = (url: string, stateDir?: string) =>
     journal: { url, ...(stateDir === undefined ? {} : { stateDir }) },
   }).journal
 
-/** Creates the stage file beside an SQLite journal. */
 const besideJournal = (path: string) => createStageFile(journalOf(`sqlite:${path}`))
 
 it.each([

@@ -8,11 +8,9 @@ const two = 'bb'.repeat(32)
 const header = (name: string, value: string | Secret): object => ({ header: { name, value } })
 const hashes = (subscriptionKeySha256: string | string[]): object => ({ subscriptionKeySha256 })
 
-/** Returns the faults of partners with these `match` values. */
 const matchFaults = (...matches: readonly object[]): readonly string[] =>
   faultsOf({ upstreams, partners: matches.map((match, index) => ({ id: `p${index}`, match })) })
 
-/** Returns the indexes of the partners that have a fault. */
 function faulty(matches: readonly object[]): number[] {
   return matchFaults(...matches).map((fault) => Number(/\d+/.exec(fault)?.[0]))
 }

@@ -23,7 +23,6 @@ async function file(name: string, text: string): Promise<string> {
   return path
 }
 
-/** Returns the error of a load that must fail. */
 async function faultOf(loading: Promise<unknown>): Promise<AdapterError> {
   const error = await loading.then(
     () => undefined,

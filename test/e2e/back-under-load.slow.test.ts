@@ -21,7 +21,6 @@ import { missingPostgres, startPostgres } from '../support/start-postgres.ts'
 
 /** The time between the starts of two clients in milliseconds. A client starts even if earlier clients have no answers yet. */
 const EVERY_MS = 60
-/** The time in milliseconds after which a client gives up. */
 const PATIENCE_MS = 3_000
 const WITHIN_MS = 2_000
 

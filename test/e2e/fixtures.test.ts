@@ -17,7 +17,7 @@ import { type ScriptedUpstream, startUpstream } from './support/scripted-upstrea
 const fixtures = await loadFixtures()
 const others = await loadFixtures('others')
 
-/** Converts a body to a string, because strings compare faster than buffers. Returns the code of a rejection. */
+/** Converts a body to a string, because strings compare faster than buffers, and a rejection to its code. */
 const textOf = (body: Buffer | Refusal): string =>
   Buffer.isBuffer(body) ? body.toString('latin1') : body.code
 

@@ -40,7 +40,7 @@ test('the metrics show for each record whether it is confirmed, refused, unknown
     partners: [{ id: 'acme', match: { any: true }, v3: { budgetMs: 1_500 } }],
   })
   const learner = (id: string): object => flatRecord(0, { Learner: id })
-  // V3 accepts five records and rejects one, one is never posted, and the reply of one is lost.
+  // Of these records, V3 accepts five and rejects one, the adapter rejects one, and one loses its reply.
   const usual = batchOf([...flatRecords(5), learner(refusedId), '{', learner(lostId)])
   await postBatch(adapter, usual)
   // The ids of this batch differ, so its client gets 200, and the record that V3 answers with 503 is parked.

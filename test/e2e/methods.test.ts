@@ -9,7 +9,7 @@ import { startAdapter, startWithV3 } from '../support/start-adapter.ts'
 const methods = ['GET', 'HEAD', 'OPTIONS', 'POST', 'PUT', 'PATCH', 'DELETE', 'TRACE', 'CONNECT', 'PROPFIND', 'LOCK', 'MERGE', 'QUERY', 'PURGE'] // prettier-ignore
 const reads = ['GET', 'HEAD', 'OPTIONS']
 
-/** Paths of each kind, with the methods that reach V3. Every other method gets 405. */
+/** Paths of each kind, with the methods that reach V3. Every other method gets 405, or for a path without such methods 404 or 405. */
 const kinds: readonly (readonly [path: string, passed: readonly string[]])[] = [
   ['/V3/LearnerIdentifiers', reads],
   ['/Learner/V3/LearnerSENs(1)', reads],

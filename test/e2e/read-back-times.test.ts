@@ -22,7 +22,7 @@ const lostBefore = { ...onV3, kind: 'reset', apply: false, count: 1 } as const
 /** A fault that loses the reply after V3 applied the write. */
 const lostAfter = { ...onV3, kind: 'reset', apply: true, count: 1 } as const
 
-/** Starts a service with a clock that `serviceAt` sets. `clock.adapterMs` is the adapters' clock. Both are in milliseconds since `START_MS`. */
+/** Starts a service whose clock `serviceAt` sets. `clock.adapterMs` is the clock of its adapters. Both count ms from `START_MS`. */
 async function startClocks(choices: object = {}, service: Parameters<typeof startTwoFaces>[2] = {}) {
   const usual = { v3: { readBackAfterMs: [5, 10, 20], writeMode: 'single' } }
   const faces = await startTwoFaces({ ...usual, ...choices }, undefined, service)

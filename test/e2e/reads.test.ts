@@ -482,7 +482,6 @@ it('the adapter accepts times in steps of 100 ns, as V2 does', async () => {
   expect([at, Number(at) > Number(under)]).toEqual([same, true])
 }) // prettier-ignore
 
-/** Returns the start of the last session that matches a filter. */
 async function lastStart(
   get: Awaited<ReturnType<typeof startReads>>['get'],
   filter: string,

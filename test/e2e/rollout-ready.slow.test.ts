@@ -12,7 +12,7 @@ const SCHOOLS = 7
 const LEARNERS = 10
 const SESSIONS = 16
 
-/** The evidence that a small partner needs: 74 learner-days without a difference. */
+/** Settings with which 74 learner-days without a difference are enough evidence for a step. */
 const rollout = { resendWindowMs: 1_000, evidence: { limit: 0.04, days: 0 } }
 const compare = { percent: 100, settleMs: 100 }
 

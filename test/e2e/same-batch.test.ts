@@ -82,7 +82,6 @@ describe('the adapter, when it recognises a batch by its ids and its bytes', () 
     const { upstream, adapter } = await startWithV3(answer, { journal })
     await postAndLeave(adapter, upstream, mark(1), release)
     const second = await postBatch(adapter, mark(2))
-    // Another instance recognises the batch too.
     const other = await startAdapter(upstream.url, { journal })
     for (const each of [adapter, other])
       expect(outcomesOf(await postBatch(each, mark(1)))).toEqual(created(1))

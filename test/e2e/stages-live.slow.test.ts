@@ -89,7 +89,7 @@ describe.skipIf(missingPostgres() !== undefined)('the adapter, with instances on
       const send = (): ReturnType<typeof pausing.post> => pausing.post(faces.batch(name), sandboxHeaders)
       const first = await send()
       if (first.status !== 503) return first
-      // The lease ended between the choice of the side and the first byte. Nothing was sent, and the client is told to resend.
+      // The lease ended after the adapter had chosen V2 or V3, and before it sent the first byte. Nothing was sent, so the client resends.
       expect(first.text).toMatch(/ADP_(?:STAGE_UNKNOWN|JOURNAL_UNAVAILABLE)/)
       await ready(pausing.url)
       return send()

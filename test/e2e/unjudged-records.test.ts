@@ -13,7 +13,6 @@ const registerOf = (register: number, size: number, name = `batch_${register}`):
     { batch: name, changeset: `changeset_${register}` },
   )
 
-/** Starts a V3 that answers 503 until `serves` is set. */
 async function startFailing() {
   const trouble = { serves: false }
   const { url } = await startUpstream((seen, response) =>

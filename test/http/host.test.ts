@@ -5,7 +5,6 @@ import { describe, expect, it } from 'vitest'
 import { AdapterError } from '../../src/errors.ts'
 import { checkHost, hostName } from '../../src/http/address.ts'
 
-/** Builds the members of a request that checkHost examines. */
 function request(rawHeaders: readonly string[]): Pick<IncomingMessage, 'headers' | 'rawHeaders'> {
   const pairs = rawHeaders.flatMap((name, at) =>
     at % 2 === 0 ? [[name.toLowerCase(), rawHeaders[at + 1]] as const] : [],

@@ -15,7 +15,6 @@ const listed: OwnerRules = { ...acme, match: { subscriptionKeySha256: ['aa', 'bb
 const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url')
 const jwt = (claims: unknown, signature = 'c2ln'): string =>
   `Bearer ${encode({ alg: 'RS256' })}.${typeof claims === 'string' ? claims : encode(claims)}.${signature}`
-/** Returns a JWT with this text as its claim set. */
 const jwtOf = (text: string): string => jwt(Buffer.from(text).toString('base64url'))
 const claims = { iss: 'https://sts.test', client_id: 'app', organisation: 'school-1', sub: 'teacher' }
 
@@ -127,7 +126,7 @@ describe('the owner of a batch', () => {
   })
 })
 
-describe('a token without a usable claim', () => {
+describe('identify, for the claims of a token', () => {
   const tokens: [what: string, claims: string][] = [
     ['only an issuer', '{"iss":"idp","aud":"v3","jti":"1"}'],
     ['empty claims', '{"iss":"idp","client_id":"","azp":null,"appid":[],"sub":{ }}'],
@@ -137,7 +136,7 @@ describe('a token without a usable claim', () => {
     ['a repeated name in a nested claim', '{"iss":"idp","client_id":"app","more":{"a":1,"a":2}}'],
     ['text after its claims', '{"iss":"idp","client_id":"app"} {}'],
   ]
-  it.each(tokens)('names no client if it has %s', (_what, text) => {
+  it.each(tokens)('names no client if the token has %s', (_what, text) => {
     const identity = identify(acme, { authorization: jwtOf(text), subscriptionKey: 'key' })
     expect(identity.isNamed).toBe(false)
   })

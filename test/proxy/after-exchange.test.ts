@@ -72,7 +72,6 @@ async function counted(
   return windows.close(10_000).flat()
 }
 
-/** Returns the outcome of the trial, or `not counted`. */
 const outcomeOf = async (...write: Parameters<typeof counted>): Promise<string> =>
   (await counted(...write))[0]?.outcome ?? 'not counted'
 

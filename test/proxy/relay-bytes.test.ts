@@ -9,7 +9,6 @@ const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 const close = 'Connection: close\r\n'
 const ask = (start: string, lines = '', body = ''): string =>
   `${start} HTTP/1.1\r\nHost: adapter.test\r\n${close}${lines}\r\n${body}`
-/** Matches the fields of a reply that belong to its connection. */
 const own = /^(?:Connection|Keep-Alive): .*\r\n/gim
 
 /** Splits a request that V2 received into its request line, its fields without Host, Connection and X-Forwarded-*, and its body. */

@@ -26,7 +26,7 @@ async function openReply(records: number) {
   await once(server, 'listening')
   onTestFinished(() => void server.close())
   const client = await RawClient.open((server.address() as AddressInfo).port)
-  client.send('GET / HTTP/1.0\r\nHost: x\r\n\r\n') // With HTTP/1.0 the reply comes without chunks.
+  client.send('GET / HTTP/1.0\r\nHost: x\r\n\r\n') // HTTP/1.0, so that the reply is not chunked.
   const [, response] = (await once(server, 'request')) as [unknown, ServerResponse]
   const reply = createBatchReply(
     response,

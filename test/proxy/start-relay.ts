@@ -21,13 +21,11 @@ export interface RelayUnderTest {
   readonly relays: Relays
   readonly calls: { readonly status: number | undefined }[]
   readonly refusals: Refusal[]
-  /** The outcome of each request, in the order of the requests. */
   readonly outcomes: Promise<ForwardOutcome>[]
   /** Resolves once the request at this position is being relayed. */
   outcomeStarted(index: number): Promise<void>
   /** Abandons the upload of the request at this position. */
   giveUp(index: number): AdapterError | undefined
-  /** Resolves with the outcome of the request at this position. */
   outcome(index?: number): Promise<ForwardOutcome>
 }
 

@@ -17,18 +17,16 @@ const unavailable = (
   retryAfterMs?: number,
 ): ReadOutcome => ({ kind: 'unavailable', reason, retryAfterMs })
 
-/** Returns the credentials of the `n`th renewal. */
 const renewed = (n: number): V3Credentials => ({ authorization: `bearer ${n}`, subscriptionKey: 'k' })
 
 interface Seen {
   /** The JSON, or the code, message and details of the error. */
   readonly result: unknown
-  /** The time and token of each GET. */
   readonly calls: readonly (readonly [atMs: number, token: string])[]
   readonly pages: number
 }
 
-/** Reads once from a V3 with these outcomes, of which the last repeats. `callsPerSecond` limits the rate. */
+/** Reads once from a V3 that gives these outcomes in turn, and then repeats the last. `callsPerSecond` limits the rate. */
 async function read(
   outcomes: readonly ReadOutcome[],
   {

@@ -209,7 +209,7 @@ describe('decideReadBack, when a read returns several marks', () => {
     expect(readMarks(posted, answer)).toBeUndefined()
   })
 
-  // `readCollection` follows the same rule for the pages of reads.
+  // `readCollection`, which reads pages for clients, follows the same rule.
   it('readMarks accepts a page with a next link of null', () => {
     expect(readMarks(posted, { value: [row], '@odata.nextLink': null })).toHaveLength(1)
   })

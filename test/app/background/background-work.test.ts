@@ -32,7 +32,6 @@ interface FakeThread {
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Creates a fake thread that the test controls. */
 function fakeThread(main: MainCalls, onEnd: (cause: unknown) => void) {
   const waiting: { readonly name: string; readonly call: PromiseWithResolvers<never> }[] = []
   const got: FakeThread['got'] = []
@@ -66,7 +65,6 @@ function fakeThread(main: MainCalls, onEnd: (cause: unknown) => void) {
   return { thread, started: { call, close: () => call('close'), terminate } }
 }
 
-/** Creates background work with fake threads. */
 function run(isBroken = false) {
   const clock = createManualClock()
   const metrics = createMetrics()
@@ -116,7 +114,6 @@ function run(isBroken = false) {
       return started
     },
   })
-  /** Returns the comparison metrics that are not zero. */
   const counts = async (): Promise<Record<string, number>> => {
     const { text } = await metrics.render()
     const lines = [...text.matchAll(/^markbridge_compare_(\S+?)_total\{(\S*)\} (\S+)$/gm)]

@@ -50,7 +50,6 @@ const noCalls: MainCalls = {
   note: () => undefined,
 }
 
-/** Returns the nice values of the threads of this process. */
 const niceValues = (): readonly number[] =>
   readdirSync('/proc/self/task').map((id) => {
     const fields = readFileSync(`/proc/self/task/${id}/stat`, 'latin1').split(') ').at(-1)?.split(' ')

@@ -5,11 +5,11 @@ export interface ComparedFaces {
   readonly v3Url: string
   readonly v2Url: string
   readonly samples: Samples
-  /** Builds a flat record of the learner with this number. */
+  /** Builds a V2 record for the learner at this index of `samples`. */
   mark: (learner: number, fields?: object) => object
   /** Returns the interface that accepted each mark, in order. */
   faces: () => Promise<string[]>
-  /** Sets the control `/_sandbox/<name>` of the sandbox. */
+  /** Sends a PUT with `body` to the sandbox's control endpoint `/_sandbox/<name>`. */
   put: (name: string, body: object) => Promise<void>
 }
 

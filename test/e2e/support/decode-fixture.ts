@@ -7,7 +7,6 @@ import { type Batch, decodeBatch, type DecodeOptions, defaultBatchLimits } from 
 import type { Fixture } from './fixture.ts'
 import { headerOf } from './raw-message.ts'
 
-/** The rejection of a request, with the code of its error. */
 export interface Refusal {
   readonly code: string
 }

@@ -1,13 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 
-/** A place to which the product writes: a log, a report or a file. */
+/** The content of a log, a report or a file that the product wrote. */
 export interface Output {
   readonly name: string
   readonly bytes: Buffer
 }
 
-/** Wraps a text of the program, such as a log or what a command printed, as an output. */
 export function textOutput(name: string, text: string): Output {
   return { name, bytes: Buffer.from(text) }
 }

@@ -7,17 +7,16 @@ import { type RawMessage, readMessage } from './raw-message.ts'
 const root = new URL('../../../fixtures/', import.meta.url)
 
 const caseSchema = z.strictObject({
-  /** The rows of docs/protocol.md that the exchange shows. */
+  /** The rules of docs/protocol.md that the exchange demonstrates, such as `F12`. */
   rows: z.array(z.string()).min(1),
   title: z.string().min(1),
-  /** Members of the partner's configuration. */
   partner: z.record(z.string(), z.unknown()).default({}),
   limits: z.record(z.string(), z.int()).default({}),
   /** The expected rejection of the whole request, after which nothing is posted. `target` is the target of the first detail. */
   reject: z.strictObject({ status: z.int(), code: z.string(), target: z.string().optional() }).optional(),
 })
 
-/** The answer of the scripted service to a post. `after` holds the answer back until the client has read that text. */
+/** The answer of the scripted service to a post. `after` delays the answer until the client has received this text. */
 const answerSchema = z
   .strictObject({
     status: z.int().optional(),

@@ -6,7 +6,7 @@ import { readMessage } from './raw-message.ts'
 
 /** The same service reached directly and through two adapters at stage `legacy`. */
 export interface LegacySides {
-  /** A port of the service to which no compared request is sent. */
+  /** The port of a sandbox whose replies are not compared. */
   readonly spare: number
   /** Sends a request to each side. Returns the replies without connection headers and dates, and with placeholders for ports and ids. */
   replies(request: Buffer): Promise<readonly [direct: string, whole: string, alone: string]>

@@ -21,7 +21,6 @@ export function readMessages(bytes: Buffer): RawMessage[] {
   return messages
 }
 
-/** Reads the first message and the offset of its end. */
 function readFirst(bytes: Buffer): { message: RawMessage; end: number } | undefined {
   const headEnd = bytes.indexOf('\r\n\r\n')
   if (headEnd === -1) return undefined

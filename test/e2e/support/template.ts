@@ -21,7 +21,7 @@ export function expectTemplate(actual: string, template: string): void {
     })
     .join('')
   const found = new RegExp(`^${pattern}$`, 's').exec(actual)
-  // The comparison of the two texts shows where they differ.
+  // Fails with a message that shows where the texts differ.
   if (found === null) expect(actual).toBe(template)
   expect(new Set(Object.values(found?.groups ?? {})).size).toBe(names.size)
 }

@@ -8,7 +8,7 @@ import { batchOf, type BatchText, postBatch } from '../../support/batch-request.
 import { type Adapter, startAdapter } from '../../support/start-adapter.ts'
 import { journalFile, type JournalSection } from './journal-file.ts'
 
-/** The side that serves writes from now on, and the way in which the journal recognises writes for V2. */
+/** The stage that the test sets: the side (V2 or V3) that serves writes, and how the adapter recognises resent writes that V2 served. */
 export interface Served {
   side: 'v2' | 'v3'
   stage: Stage
@@ -30,7 +30,7 @@ export interface TwoFaces {
   readonly partner: object
   /** Starts another instance on the same journal. */
   start(overrides?: AppOverrides, settings?: object): Promise<Adapter>
-  /** Builds a batch with a mark for each of these learners, by number. */
+  /** Builds a batch with one mark for each of these learners, which are indexes of the sandbox's samples. */
   batch(learners: readonly number[], comment: string, ids?: string): BatchText
   post(adapter: Adapter, batch: BatchText): ReturnType<typeof postBatch>
   /** Returns the accepted marks in order, as `interface learner comment`. */

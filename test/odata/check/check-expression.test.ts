@@ -125,7 +125,7 @@ describe('checkFilter', () => {
     ['substring(Name,0,-1) eq Name', 17, 'The length must not be negative'],
     ["matchesPattern(Name,'^a')", 0, 'matchesPattern is not supported'],
     ['hassubset(Tags,Tags)', 0, 'hassubset is not supported'],
-    // Places
+    // Constructs that are not supported, or not allowed where they occur
     ['$root/Things/any()', 0, '$root is not supported'],
     ["Parts(1)/Name eq 'x'", 5, 'A key is not allowed here'],
     ['Parts/S.Best()/Name eq null', 6, 'A function of the service is not allowed here'],

@@ -52,14 +52,14 @@ describe('parseFilter', () => {
     ['a sub -1', '(sub a Int32:-1)'],
     ['not a in (1)', '(not (in a (list Int32:1)))'],
     ["a add b has K'X'", '(add a (has b K:X))'],
-    // Spelling
+    // Letter case and white space
     ["NAME EQ 'x' AND Price Lt 2 OR NOT Open", "(or (and (eq NAME 'x') (lt Price Int32:2)) (not Open))"],
     ["  a eq 'b'  ", "(eq a 'b')"],
     ['a\teq\tb', '(eq a b)'],
     ['(a eq 1)and(b eq 2)', '(and (eq a Int32:1) (eq b Int32:2))'],
     ['eq eq eq', '(eq eq eq)'],
     ['Élan eq null', '(eq Élan null:null)'],
-    // Membership
+    // The operator in
     ['a in ()', '(in a (list))'],
     ['a in (1)', '(in a (list Int32:1))'],
     [`a in ( ${guid} , null )`, `(in a (list Guid:${guid} null:null))`],
@@ -67,7 +67,7 @@ describe('parseFilter', () => {
     ['a in (1 add 2)', '(in a (add Int32:1 Int32:2))'],
     ['a in [1,b]', '(in a (array Int32:1 b))'],
     ['a in b/Tags', '(in a b/Tags)'],
-    // Calls
+    // Function calls
     ["startswith( Name , 'x' )", "(startswith Name 'x')"],
     ["STARTSWITH(Name,'x')", "(startswith Name 'x')"],
     ["matchespattern(a,'b')", "(matchesPattern a 'b')"],
@@ -78,7 +78,7 @@ describe('parseFilter', () => {
     ['cast(Edm.String)', '(cast Edm.String)'],
     ['cast(a)', '(cast a)'],
     ['isof(a add 1,Collection(Edm.Int32))', '(isof (add a Int32:1) Collection(Edm.Int32))'],
-    // JSON
+    // JSON arrays and objects
     ['["a",\'b\',1,[],{}]', "(array 'a' 'b' Int32:1 (array) (object ))"],
     [String.raw`{"a":"\"A\n","b":c add 1}`, `(object a='"A\n' b=(add c Int32:1))`],
   ])('parses %s as the expected tree', (text, expected) => {

@@ -23,9 +23,7 @@ const written = {
 }
 const record: FlatRecord = { ...written, MinutesLate: undefined, Comment: undefined, unmapped: undefined }
 
-/** Returns the JSON of the record with additional or changed members. */
 const json = (members: object): string => JSON.stringify({ ...written, ...members })
-/** Returns the JSON of the record with the text of one more member. */
 const withText = (member: string): string => JSON.stringify(written).replace('}', `,${member}}`)
 
 const field = (name: string, rule: string): object => ({

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest'
 
 import { JsonReader } from '../../../src/v2/record/json-reader.ts'
 
-/** Returns the raw text of the first value, or the fault. */
 function readRaw(text: string): unknown {
   const reader = new JsonReader(text)
   return reader.readRaw() ?? reader.fault

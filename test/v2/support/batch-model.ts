@@ -5,7 +5,7 @@ export interface HeaderStyle {
   readonly separator: ':' | ': ' | ':\t' | ':  ' | ':\n '
 }
 
-/** A posted record, the headers around it and their form. */
+/** A part of a batch: a record, its headers and their spelling. */
 export interface PartModel {
   readonly contentId: string
   readonly idPlace: 'none' | 'mime' | 'http' | 'both'

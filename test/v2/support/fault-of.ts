@@ -1,6 +1,5 @@
 import { AdapterError, type ErrorLocation } from '../../../src/errors.ts'
 
-/** The properties of an error that tests compare: its code and location. */
 export interface Fault {
   readonly code: string
   readonly at: ErrorLocation
