@@ -5,10 +5,13 @@ import { AdapterError } from '../errors.ts'
 
 // A host with an optional port (RFC 3986 3.2.2, 3.2.3). The pattern is strict, because the adapter writes the host into links.
 const HOST = /^(?:[\w.~-]+|\[[0-9a-f:.]+\])(?::\d{0,5})?$/i
-/** The length of the longest name (255 characters, RFC 1035 2.3.4) with a port. Each part of a batch reply repeats the host. */
+/**
+ * The maximum length of a host with its port: a name of 255 characters (RFC 1035 2.3.4) and `:65535`. A limit is needed, because each part
+ * of a batch reply repeats the host.
+ */
 const MAX_HOST = 261
 
-/** Returns the host of a request. Throws `ADP_HOST` unless there is exactly one valid `Host` header, as RFC 9112 3.2 requires. */
+/** Returns the host of a request. Throws `ADP_HOST` unless the request has exactly one valid `Host` header (RFC 9112 3.2). */
 export function checkHost(request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>): string {
   const { rawHeaders } = request
   let count = 0
@@ -31,7 +34,10 @@ export function hostName(host: string): string {
   return host.replace(/:\d*$/, '').toLowerCase()
 }
 
-/** Returns true if a host name in the form of `URL.hostname` always refers to this machine. */
+/**
+ * Returns true for names and addresses that always refer to this machine, such as `localhost` and `[::1]`. Expects the form of
+ * `URL.hostname`.
+ */
 export function isLoopback(hostname: string): boolean {
   return /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/i.test(hostname)
 }
@@ -60,7 +66,7 @@ export function parseAddressRange(text: string): Range | undefined {
   return { address, prefix: Number(prefix ?? bits), family: version === 4 ? 'ipv4' : 'ipv6' }
 }
 
-/** Creates a list of addresses and ranges. An IPv4 address equals its IPv4-mapped IPv6 form. */
+/** Creates a list of addresses and ranges. An IPv4 address matches its IPv4-mapped IPv6 form. */
 export function createAddressList(ranges: readonly string[]): AddressList {
   if (ranges.length === 0) return { has: () => false }
   const list = new BlockList()
@@ -82,14 +88,15 @@ export function plainAddress(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '')
 }
 
-/** Returns true if no `@` follows the host. An unencoded `/`, `?` or `#` in a password would end the host early (RFC 3986 3.2). */
+/**
+ * Returns false if an `@` follows the host. A password with an unencoded `/`, `?` or `#` ends the host too early (RFC 3986 3.2) and leaves
+ * its `@` behind.
+ */
 export function hasWholeHost({ pathname, search, hash }: URL): boolean {
   return !`${pathname}${search}${hash}`.includes('@')
 }
 
-/**
- * The second half of an error message about the address of a journal. The text quotes no address, because an address may contain a password.
- */
+/** The second half of an error message about the address of a journal. It does not quote the address, which may contain a password. */
 export const JOURNAL_ADDRESS =
   'must be sqlite:<file>, postgres://<user>:<password>@<host>/<database> or none; characters such as / @ : ? # and % in the user or password ' +
   'have to be percent-encoded (/ as %2F, @ as %40)'
@@ -98,7 +105,10 @@ export function isPostgresAddress(text: string): boolean {
   return /^postgres(?:ql)?:\/\/./.test(text) && URL.canParse(text) && hasWholeHost(new URL(text))
 }
 
-/** Removes user names and passwords from URLs: all up to the last `@` of a line, because a password may contain any character. */
+/**
+ * Removes user names and passwords from URLs. Removes everything up to the last `@` of a line, because a password may contain any
+ * character.
+ */
 export function hideUsers(text: string): string {
   return text.replace(/(:\/\/).*@/g, '$1')
 }

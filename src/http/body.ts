@@ -12,23 +12,25 @@ export interface BodyOptions {
   readonly maxBytes: number
   /** The request's `Content-Encoding`. `undefined`, `identity` or the name of a charset means no compression (RFC 9110 8.4). */
   readonly contentEncoding: string | undefined
-  /** The request's `Content-Length`, with which a body that is too large can be refused before it is read. */
+  /** The request's `Content-Length`. A body that is too large according to it is refused before it is read. */
   readonly contentLength?: string | undefined
-  /** Maximum ratio of the decompressed to the compressed size, checked from 1 MiB on. Default `MAX_INFLATION`. */
+  /** Maximum ratio of the decompressed to the compressed size, checked for bodies over 1 MiB. Default: `MAX_INFLATION`. */
   readonly maxInflation?: number
-  /** A callback that receives the size of each chunk in bytes, before the chunk is stored. May throw to refuse the rest of the body. */
+  /** Called with the size of each chunk in bytes before the chunk is stored. May throw to refuse the rest of the body. */
   readonly onBytes?: (count: number) => void
-  /** The slices into which the joining of a large body is divided. If `undefined`, the body is joined at once. */
+  /** The slices in which a large body is joined. If `undefined`, the body is joined in one step. */
   readonly slices?: Slices | undefined
 }
 
-/** The maximum ratio. Real records compress to a thirtieth at best, one repeated record to a hundredth, and zeros to a thousandth. */
+/**
+ * The default maximum ratio. Real records compress to a thirtieth at best, one repeated record to a hundredth, and zeros to a thousandth.
+ */
 const MAX_INFLATION = 200
 /** Size in bytes up to which the ratio is not checked, because a small body costs little. */
 const FREE_BYTES = 1_048_576
 
 /**
- * Reads and decompresses a whole request body (batch-wire F27, F29). Checks the limits while the body is read, so that a small gzip body
+ * Reads and decompresses a whole request body (batch-wire F27, F29). Checks the limits while the body arrives, so that a small gzip body
  * never becomes a large buffer. Throws `ADP_TOO_LARGE`, `ADP_CONTENT_ENCODING`, or `ADP_BODY` if the compression is broken or the client
  * disconnected.
  */
@@ -44,7 +46,7 @@ export async function readBody(stream: Readable, options: BodyOptions): Promise<
       compressed += chunk.length
     })
   const source = decompress === undefined ? stream : stream.pipe(decompress)
-  // `pipe` does not forward errors, so this handler ends the reading when the client disconnects.
+  // `pipe` does not forward errors, so this handler ends the loop below when the client disconnects.
   const onLost = (cause?: Error): void => {
     decompress?.destroy(cause ?? disconnectedBeforePost())
   }
@@ -77,7 +79,7 @@ function decompressorFor(contentEncoding: string | undefined): Transform | undef
   if (encoding === 'gzip' || encoding === 'x-gzip') return createGunzip()
   if (encoding === 'deflate') return createInflate()
   if (encoding === 'br') return createBrotliDecompress()
-  // Some clients send the name of a charset in place of an encoding (batch-wire F29). The bodies of these clients are not compressed.
+  // Some clients send the name of a charset as the Content-Encoding (batch-wire F29). Their bodies are not compressed.
   if (encodingOf(encoding) !== undefined) return undefined
   throw new AdapterError(
     'ADP_CONTENT_ENCODING',
@@ -107,9 +109,9 @@ function disconnectedBeforePost(): AdapterError {
 }
 
 /**
- * Reads the body of a request without decompressing it. If the body is larger than `maxBytes`, puts the bytes that were read back into the
- * request, so that the request can be forwarded as a stream, and returns `undefined`. Throws `ADP_BODY` if the client disconnected, and the
- * errors of `onBytes`.
+ * Reads the body of a request without decompressing it. If the body is larger than `maxBytes`, returns `undefined` and puts the bytes back
+ * into the request, so that the request can be forwarded as a stream. Throws `ADP_BODY` if the client disconnected, and the errors of
+ * `onBytes`.
  */
 export async function readRawBody(
   request: IncomingMessage,
@@ -117,7 +119,8 @@ export async function readRawBody(
   onBytes: (count: number) => void,
 ): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length']) > maxBytes) return undefined
-  // The client may have disconnected while its write waited for a change of the stage. The `close` event would then not come again.
+  // The client may have disconnected while its write waited for a change of the stage. `close` was then already emitted and would never
+  // arrive.
   if (request.destroyed) throw disconnectedBeforeRelay()
   const pieces = new Pieces()
   return new Promise((resolve, reject) => {
@@ -150,9 +153,9 @@ const disconnectedBeforeRelay = (): AdapterError =>
   new AdapterError('ADP_BODY', 'The client disconnected before its body ended. Nothing was sent.')
 
 /**
- * Resolves once the whole body or its first 64 KiB have arrived, which the request buffers without a reader. Also resolves once the client
- * disconnects, or after `waitMs` milliseconds if `waitMs` is given. The body stays in the request. `onBytes` receives the number of bytes
- * since its last call and may throw to refuse the rest of the body.
+ * Resolves once the whole body or its first 64 KiB have arrived. Also resolves if the client disconnects, or after `waitMs` milliseconds if
+ * it is set. The body stays buffered in the request. `onBytes` receives the number of bytes since its last call and may throw to refuse the
+ * rest of the body.
  */
 export function bodyArrival(
   request: IncomingMessage,
@@ -195,7 +198,7 @@ export function peekBody(request: IncomingMessage): Buffer {
   return bytes
 }
 
-/** Returns true while a part of the request body has not arrived. */
+/** Returns true while some of the request body has not arrived yet. */
 export function hasBody(request: IncomingMessage): boolean {
   return !request.complete && isFramed(request)
 }
@@ -220,7 +223,10 @@ const UNITS = [
   ['KiB', 1_024],
 ] as const
 
-/** Formats a size as `1 MiB`, `1.2 MiB`, `64 KiB` or `512 bytes`. Rounds up, so that a size over a limit never reads like the limit. */
+/**
+ * Formats a size as `1 MiB`, `1.2 MiB`, `64 KiB` or `512 bytes`. Rounds up, so that a size just over a limit does not look equal to the
+ * limit.
+ */
 export function formatBytes(bytes: number): string {
   const [unit, size] = UNITS.find(([, own]) => bytes >= own) ?? []
   return size === undefined ? `${bytes} bytes` : `${Math.ceil((bytes / size) * 10) / 10} ${unit}`
@@ -228,12 +234,12 @@ export function formatBytes(bytes: number): string {
 
 /** The number of chunks that are collected before they are joined into one block. */
 const MAX_CHUNKS = 256
-/** The mean size of chunks in bytes from which joining is not worthwhile, because chunks of this size take little extra memory. */
+/** The mean size of chunks in bytes from which joining is not worthwhile: such chunks take little extra memory. */
 const LARGE_CHUNK = 4_096
 /** The cost of copying a byte, relative to the cost of decoding a byte. */
 const COPY_COST = 1 / 4
 
-/** Collects the bytes of a body. Joins small chunks regularly, because each chunk takes extra memory that the limits do not count. */
+/** Collects the bytes of a body. Joins small chunks regularly, because each chunk has a memory overhead that the limits do not count. */
 export class Pieces {
   size = 0
   private blocks: Buffer[] = []
@@ -249,7 +255,7 @@ export class Pieces {
     else this.blocks.push(Buffer.concat(this.chunks))
     this.chunks = []
     this.chunksSize = 0
-    // Blocks of tiny chunks are small too, so they are joined as well.
+    // Blocks of tiny chunks are small too, so they are joined again.
     if (this.blocks.length % MAX_CHUNKS === 0 && this.size < this.blocks.length * LARGE_CHUNK)
       this.blocks = [Buffer.concat(this.blocks)]
   }

@@ -8,7 +8,9 @@ interface ClientCredentials {
   readonly authorization: string
 }
 
-/** Returns the credentials of a request. A missing credential is an empty string, because V2 checks the credentials itself. */
+/**
+ * Returns the credentials of a request. A missing credential is an empty string, for requests to V2, which checks the credentials itself.
+ */
 export function showClientCredentials(headers: IncomingHttpHeaders): ClientCredentials {
   const subscriptionKey = headers['ocp-apim-subscription-key']
   return {

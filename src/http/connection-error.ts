@@ -8,7 +8,7 @@ const noTls = [
   'Check the port, and whether the address begins with http: rather than https:.',
 ] as const
 
-/** The reason for each error code, and a remedy if the general remedies below do not fit. */
+/** The reason for each error code, and a remedy if the general `remedies` do not fit. */
 const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> = {
   ECONNREFUSED: ['no server listens at this address'],
   ENOTFOUND: ['the host name does not exist'],
@@ -45,7 +45,7 @@ const causes: Readonly<Record<string, readonly [why: string, remedy?: string]>> 
   ],
 }
 
-/** The reasons of servers that concern client certificates, and the remedies. */
+/** The reasons and remedies if a server requires or refuses a client certificate. */
 export const clientCertificate = {
   required: ['the server requires a client certificate', 'Set cert and key in upstreams.*.tls.'],
   refused: [
@@ -54,7 +54,10 @@ export const clientCertificate = {
   ],
 } as const
 
-/** The reasons for the TLS alerts (RFC 8446 6.2) by which servers refuse clients. Their error codes differ between versions of TLS. */
+/**
+ * The reasons for TLS alerts, by alert number (RFC 8446 6.2). The number is used because the error code of an alert differs between
+ * versions of TLS.
+ */
 const alerts: Readonly<Record<string, readonly [why: string, remedy: string]>> = {
   40: [
     'the server refused the TLS handshake, as servers do that require a client certificate',
@@ -78,9 +81,9 @@ function causeOf(cause: unknown): readonly [why: string, remedy?: string] | unde
 export const isCertificate = (code: string): boolean =>
   /CERT|SELF_SIGNED|^UNABLE_TO_VERIFY|^ERR_(?:TLS|SSL)/.test(code)
 
-/** The failure of an outbound proxy to open a connection. The upstream was not reached, so nothing was sent. */
+/** The error for an upstream connection that an outbound proxy did not open. The request was not sent. */
 export class ProxyError extends Error {
-  /** The code of the connection to the proxy, or `PROXY_<status>` if the proxy answered with this status. */
+  /** The error code of the connection to the proxy, or `PROXY_<status>` if the proxy answered with this status. */
   readonly code: string
   /** The address of the proxy without its credentials. */
   readonly proxy: string
@@ -127,7 +130,7 @@ export function remedyOf(cause: unknown, own: typeof remedies = remedies): strin
 /** Returns the code of a connection error, or the name of an error without a code. */
 export function connectionCode(cause: unknown): string {
   if (!(cause instanceof Error)) return 'unknown cause'
-  // The error of a host with several addresses contains one error for each address.
+  // A host with several addresses gives an error that contains one error for each address.
   const [first] = cause instanceof AggregateError ? (cause.errors as unknown[]) : []
   return 'code' in cause ? String(cause.code) : first === undefined ? cause.name : connectionCode(first)
 }

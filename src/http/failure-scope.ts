@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** Assigns an unhandled failure to the work that caused the failure, so that only this work fails. */
+/** Assigns an unhandled failure to the work that caused it, so that only this work fails and the process continues. */
 export interface FailureScope {
-  /** Runs `work`, and returns its result. Rejects if `work` rejects, or if code of this work calls `fail`. */
+  /** Runs `work` and returns its result. Rejects if `work` rejects, or if code that `work` started calls `fail`. */
   run<Result>(work: () => Promise<Result>): Promise<Result>
-  /** Fails the innermost work that the running code belongs to. Does nothing if the code belongs to no work. */
+  /** Fails the innermost `work` that started the running code. Does nothing if no `work` started the code. */
   fail(cause: unknown): void
 }
 

@@ -15,7 +15,10 @@ const BARE_VALUE = /[^;"\s]+/y
 // Optional white space (RFC 9110 5.6.3).
 const OWS = /[ \t]*/y
 
-/** Parses a media type in any notation (batch-wire F5). Throws `ADP_HEADER` for control characters or broken syntax (batch-wire F6). */
+/**
+ * Parses a media type, tolerating the notations of legacy clients (batch-wire F5). Throws `ADP_HEADER` for control characters or broken
+ * syntax (batch-wire F6).
+ */
 export function parseMediaType(text: string): MediaType {
   if (CONTROL.test(text)) throw malformed('contains a control character')
   let at = 0

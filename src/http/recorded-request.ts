@@ -6,9 +6,9 @@ import { unreadableAnswer } from './reply-order.ts'
 import { MAX_HEADER_BYTES } from './server.ts'
 
 /**
- * Parses the bytes of a recorded request, with the parser of Node.js and the limit of the listener, but without a connection. Calls `read`
- * with the request, whose body is not read yet, and returns the result of `read`. If more bytes follow the request, first calls `onMore`,
- * with true if these bytes begin another request. Throws `ADP_HEADER` for a request that the listener would refuse before the adapter sees
+ * Parses the bytes of a recorded request without a connection, using the parser of Node.js and the header limit of the listener. Calls
+ * `read` with the request, whose body is not read yet, and returns the result of `read`. If more bytes follow the request, calls `onMore`
+ * first, with true if they begin another request. Throws `ADP_HEADER` for a request that the listener would refuse before the adapter sees
  * it.
  */
 export function readRecordedRequest<Result>(
@@ -39,12 +39,12 @@ export function readRecordedRequest<Result>(
       else connection.destroy()
     })
     const connection = new Duplex({ read: () => undefined, write: (_chunk, _encoding, done) => done() })
-    // For some requests, such as CONNECT, Node.js emits no event and only closes the connection.
+    // For some requests, such as CONNECT, Node.js emits neither `request` nor `clientError` and only closes the connection.
     connection.once('close', () => {
       if (request === undefined) refuse()
     })
     server.emit('connection', connection)
-    // The end is sent only if the request is incomplete after all bytes, because it would discard the body of a complete request.
+    // The end of the input is signalled only for an incomplete request. For a complete request it would discard the body.
     connection.once('data', () => {
       if (request?.complete !== true) connection.push(null)
     })

@@ -6,7 +6,7 @@ import { AdapterError } from '../errors.ts'
 export interface RequestTarget {
   /** The decoded path. The parser accepts only paths that every server decodes in the same way. */
   readonly path: string
-  /** The path as the client sent it, for requests to V3 and for links in replies. `rawPath` has as many segments as `path`. */
+  /** The path as the client sent it, for requests to V3 and for links in replies. It has as many segments as `path`. */
   readonly rawPath: string
   /** The query with its `?`, or an empty string. */
   readonly query: string
@@ -16,18 +16,21 @@ export interface RequestTarget {
 
 const ABSOLUTE = /^https?:\/\/([^/?#@]+)([^]*)$/i
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/
-/** An encoded slash, backslash, `?` or `#`. A server that decodes the character before it splits the target would find other segments. */
+/** Matches an encoded slash, backslash, `?` or `#`. A server that decodes it before it splits the target would find other segments. */
 const ENCODED_DELIMITER = /%(?:2f|5c|3f|23)/i
 /**
- * Parts of a decoded path that servers treat in different ways: a second layer of escapes, backslashes, parameters of a segment (which
- * Tomcat removes), empty segments (which nginx merges), and white space around a segment or dots at its end (which Windows removes). A dot
- * segment also ends in a dot.
+ * Matches characters of a decoded path that servers treat in different ways: a second layer of escapes, backslashes, parameters of a
+ * segment (which Tomcat removes), empty segments (which nginx merges), white space around a segment, and dots at its end (which Windows
+ * removes). Dot segments such as `..` also match.
  */
 const AMBIGUOUS = /[%\\;]|\/\/|\/\s|[\s.](?:\/|$)/u
-/** A path without escapes that all servers treat in the same way. Most paths match. A path with a key in parentheses is examined further. */
+/**
+ * Matches a path without escapes that all servers treat in the same way. Most paths match. A path with a key in parentheses is examined
+ * further.
+ */
 const PLAIN = /^(?:\/[\w$-]+)+\/?$/
 const PLAIN_TARGET = /^(?:\/[\w$-]+)+\/?\?[!-"$-~]*$/
-/** Control characters, and characters beyond ASCII that are not letters, marks or digits, such as look-alikes of `/` and `.`. */
+/** Matches control characters, and characters beyond ASCII that are not letters, marks or digits, such as look-alikes of `/` and `.`. */
 const UNUSUAL = /[\u0000-\u001f\u007f]|[^\u0000-\u007f\p{L}\p{M}\p{N}]/u
 
 /** Parses a target in origin or absolute form. Throws `ADP_PATH` for any other form, or if servers may treat the path in different ways. */
@@ -52,12 +55,15 @@ export function pathOf(request: IncomingMessage): string {
   return readTarget(request.url ?? '').path
 }
 
-/** The maximum length of a path, far above any path of the service. Each part of a batch reply repeats the client's path prefix. */
+/**
+ * The maximum length of a path, far above any path of the service. A limit is needed, because each part of a batch reply repeats the path
+ * prefix.
+ */
 const MAX_PATH = 2_048
 const MAX_SEGMENTS = 64
 
 /**
- * Parses the target of a request and rewrites it in origin form, so that all later steps see the same request. The host of an absolute
+ * Parses the target of a request and rewrites it in origin form, so that all later code sees the same request. The host of an absolute
  * target replaces the `Host` header (RFC 9112 3.2.2). Throws `ADP_PATH` like `readTarget`, and for a path beyond `MAX_PATH` or
  * `MAX_SEGMENTS`.
  */
@@ -87,7 +93,7 @@ export function pathBefore(path: string, count: number): string {
   return path.slice(0, Math.max(end, 0))
 }
 
-/** Decodes a path once. Throws `ADP_PATH` if servers may treat the path in different ways, for example a server that decodes twice. */
+/** Decodes a path once. Throws `ADP_PATH` if servers may treat the path in different ways, such as a server that decodes twice. */
 function decodePath(rawPath: string): string {
   if (PLAIN.test(rawPath)) return rawPath
   let path
@@ -96,7 +102,7 @@ function decodePath(rawPath: string): string {
   } catch {
     throw ambiguous()
   }
-  // Some servers convert compatibility forms, such as a full-width dot, to ASCII.
+  // Some servers convert look-alikes, such as a full-width dot, to ASCII (NFKC), so a path that contains them is refused.
   const foldable = path.normalize('NFKC') !== path
   if (foldable || AMBIGUOUS.test(path) || UNUSUAL.test(path)) throw ambiguous()
   return path

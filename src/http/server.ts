@@ -4,13 +4,19 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { AdapterError } from '../errors.ts'
 
-/** The maximum size of a request head in bytes. Next links, and filters over a school class, exceed the default of Node.js (16 KiB). */
+/**
+ * The maximum size of a request head in bytes. The default of Node.js (16 KiB) is too small for next links and for filters over a whole
+ * class of pupils.
+ */
 export const MAX_HEADER_BYTES = 131_072
 
-/** The error codes for a host on which this machine cannot listen on any port, such as an address of another machine or an unknown name. */
+/** The error codes for a host on which this machine cannot listen, such as an address of another machine or an unknown name. */
 const badHost: ReadonlySet<string> = new Set(['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'])
 
-/** Starts to listen. Returns the port in use. Throws `ADP_CONFIGURATION`, which names `portOption` as the option for another port. */
+/**
+ * Starts to listen and returns the port in use. Throws `ADP_CONFIGURATION` with a message that names `portOption` as the way to choose
+ * another port.
+ */
 export function startListening(
   server: Server,
   port: number,
@@ -38,7 +44,6 @@ export function startListening(
   })
 }
 
-/** Returns the URL of a listener. */
 export function urlOf({
   tls,
   host,
@@ -53,16 +58,16 @@ export function urlOf({
 
 interface Stopping {
   readonly idle: () => Promise<void>
-  /** The time that clients have to read their replies, in milliseconds. */
+  /** The maximum time in milliseconds for clients to read their replies. */
   readonly drainMs: number
-  /** A callback for the case that `drainMs` ends before clients have read all replies. */
+  /** Called if `drainMs` ends before clients have read all replies. */
   readonly onExpired: () => void
 }
 
 /**
  * Stops listening, waits for requests in progress (also for a batch whose client has disconnected), and then closes the connections. After
- * `drainMs`, disconnects clients that have not read their replies, but still finishes their records. `server.close()` comes last, because
- * it would cut off the end of a long reply that waits for a slow client. Node.js treats the connection of this client as idle.
+ * `drainMs`, disconnects clients that have not read their replies, but still finishes their records. Calls `server.close()` last, because it
+ * would cut off the reply to a client that reads slowly: Node.js treats the connection of this client as idle.
  */
 export async function stopServing(server: Server, { idle, drainMs, onExpired }: Stopping): Promise<void> {
   NetServer.prototype.close.call(server)
@@ -76,7 +81,7 @@ export async function stopServing(server: Server, { idle, drainMs, onExpired }: 
   await new Promise<void>((resolve) => server.close(() => resolve()))
 }
 
-/** The abort reason for a disconnected client. All signals share one exception, because creating an exception costs more than a signal. */
+/** The abort reason for a disconnected client. All signals share it, because creating an exception costs more than creating a signal. */
 export const CLIENT_CLOSED = new DOMException('The client closed its connection.', 'AbortError')
 
 export function closeSignal(response: ServerResponse): AbortSignal {

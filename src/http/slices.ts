@@ -1,4 +1,4 @@
-/** The work of one turn of the event loop, in bytes of a batch. Decoding this many bytes takes a few milliseconds. */
+/** The work of one slice, in bytes of a batch. Decoding this many bytes takes a few milliseconds. */
 export const SLICE_WORK = 1_048_576
 
 /** The slices into which the work of one request is divided. The event loop serves other requests between two slices. */
@@ -8,12 +8,12 @@ export interface Slices {
   next(): Promise<void>
 }
 
-/** Slices that never divide the work, for work that no client waits for. */
+/** Slices that never divide the work. They are for work that no client waits for. */
 export const oneSlice: Slices = { spend: () => false, next: () => Promise.resolve() }
 
 export interface Slicing {
   open(): Slices
-  /** Runs work that belongs to no request in its own turn of the event loop, after the slices that were requested before. */
+  /** Runs work that belongs to no request in a turn of the event loop of its own, after the slices that were requested earlier. */
   readonly later: (act: () => void) => void
 }
 
@@ -47,7 +47,7 @@ export function createSlicing(): Slicing {
   }
 }
 
-/** Work in steps: a generator that yields the cost of each step, in bytes of a batch, and returns the result. */
+/** A computation in steps: a generator that yields the cost of each step, in bytes of a batch, and returns the result. */
 export type Steps<Result> = Generator<number, Result>
 
 export function runAtOnce<Result>(steps: Steps<Result>): Result {

@@ -7,12 +7,12 @@ import type { Clock } from '../clock.ts'
 export const usualPace = {
   /** The time within which the head of a request must arrive. */
   headersMs: 20_000,
-  /** The minimum mean rate at which a client must send a body and read a reply, over the windows below. */
+  /** The minimum mean rate at which a client must send a body and read a reply. The next two values are the windows of the mean. */
   minBytesPerSecond: 512,
   uploadMs: 10_000,
   /**
-   * The window for replies. This window is longer than the window for uploads, because the kernel reports the bytes that the client has read
-   * in large steps.
+   * The window for replies. It is longer than the window for uploads, because the kernel reports bytes that the client has read in large
+   * steps.
    */
   replyMs: 30_000,
 }
@@ -41,7 +41,7 @@ interface Exchange {
 
 const CHECKS_PER_WINDOW = 4
 
-/** Creates the watch for slow clients, which uses one timer for all exchanges. Time counts only while the adapter waits for the client. */
+/** Creates the watch for slow clients. One timer serves all exchanges. Only the time in which the adapter waits for the client counts. */
 export function createSlowClients(rules: PaceRules, clock: Clock): SlowClients {
   // Slots are reused, because the copies of a growing `Set` would keep requests in memory. Reuse saves 4 µs of 65 µs per relayed request.
   const exchanges: (Exchange | undefined)[] = []
@@ -113,12 +113,15 @@ function isTooSlow(exchange: Exchange, rules: PaceRules, nowMs: number): boolean
 /** Returns the phase in which the adapter waits for the client, or `undefined` if the client waits for the adapter. */
 function phaseOf({ request, response, socket }: Exchange): SlowPhase | undefined {
   if (unsentBytes(response, socket) > 0) return 'reply'
-  // If the buffer is full, the socket is paused, because the adapter or the service behind the adapter is slow.
+  // A full buffer means that the adapter or its upstream is slow to read, and not that the client is slow.
   if (!request.complete && request.readableLength < request.readableHighWaterMark) return 'upload'
   return undefined
 }
 
-/** The internal counters of libuv. The public counters of Node.js count a chunk as sent before the client has read the chunk. */
+/**
+ * The internal counters of libuv. They are needed because the public counters of Node.js count a chunk as sent before the client has read
+ * it.
+ */
 interface StreamHandle {
   readonly bytesWritten: number
   readonly writeQueueSize: number

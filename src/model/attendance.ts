@@ -55,7 +55,7 @@ const statutoryAttendanceRecordHistory: EntityType = entity('StatutoryAttendance
   ...mark,
 })
 
-/** A morning or afternoon session, whose id a client needs to write a mark (service-facts 4). The fields are assumed. */
+/** A morning or afternoon session. A client needs its id to write a mark (service-facts 4). The fields are assumed. */
 const statutoryAttendanceSession: EntityType = entity('StatutoryAttendanceSession', {
   Description: string,
   Session: string,

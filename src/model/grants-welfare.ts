@@ -14,7 +14,7 @@ const grants: readonly EntityType[] = [
     PupilPremiumEligibilitys: nav('PupilPremiumEligibility'),
     LearnerUniformGrantEligibilitys: nav('LearnerUniformGrantEligibility'),
     LearnerZeroRatedFundings: nav('LearnerZeroRatedFunding'),
-    // Service.md 2.8 does not list these three links for this type, but the expand list in service.md 1.1 contains them.
+    // Service.md 2.8 does not list the next three links for this type, but the expand list in service.md 1.1 contains them.
     ChildProtectionPlans: nav('LearnerChildProtectionPlan'),
     IncareDetails: nav('LearnerInCareDetail'),
     PersonalEducationPlans: nav('PersonalEducationPlan'),
@@ -81,7 +81,7 @@ const pupilPremium: readonly EntityType[] = [
     FullTimeEquivalent: bool,
     AdoptedFromCare: bool,
     ServicePupil: bool,
-    // Service-facts 17 names this field.
+    // This field appears only in service-facts 17.
     LastFSM: string,
   }),
 ]

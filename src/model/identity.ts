@@ -28,7 +28,7 @@ const learnerIdentifier: EntityType = entity('LearnerIdentifier', {
   Photograph: string,
 })
 
-/** A group of learners. Its links lead to all data of its members (service.md 2.2, service-facts 15). */
+/** A group of learners, such as a class. Its links lead to all data of its members (service.md 2.2, service-facts 15). */
 const learnerGroup: EntityType = keyedEntity('LearnerGroup', ['ExternalID', 'GroupType'], {
   ExternalID: required(guid),
   GroupType: required(ref('GroupTypeEnum')),

@@ -10,7 +10,7 @@ import type {
 /** The namespace of the types that the service declares (service.md 2). */
 export const serviceNamespace = 'Svc'
 
-/** A field without its name: a navigation property if `navigation` is set, and otherwise a structural property. */
+/** A field without its name. It is a navigation property if `navigation` is set, and otherwise a structural property. */
 export interface Field extends TypeRef {
   readonly nullable: boolean
   readonly scale?: 'variable'

@@ -16,7 +16,7 @@ const registration: readonly EntityType[] = [
   }),
   entity('LearnerEnrolment', {
     DateOfAdmission: datetimeoffset,
-    // The service spells the name in this way.
+    // The service misspells this name.
     DateOfLeaviing: datetimeoffset,
     Destination: string,
     DestinationStartDate: datetimeoffset,

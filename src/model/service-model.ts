@@ -19,7 +19,10 @@ export interface ServiceSet {
   readonly name: string
   /** The name of the entity type, without namespace. */
   readonly entityType: string
-  /** The permission that a caller needs, misspelt as in service.md 1.1. A set missing there gets the permission of the most similar set. */
+  /**
+   * The permission that a caller needs, spelt (and misspelt) as in service.md 1.1. If service.md gives none, the permission of a similar
+   * set is assumed.
+   */
   readonly securityDomain: string
   /** Other spellings of the name that paths may contain. */
   readonly aliases: readonly string[]
@@ -32,7 +35,7 @@ const set = (
   ...aliases: readonly string[]
 ): ServiceSet => ({ name, entityType, securityDomain, aliases })
 
-/** The sets with a path in service.md 1.1 and 1.2 or in service-facts 4, with the misspellings of these sources. */
+/** The sets with a path in service.md 1.1 and 1.2 or in service-facts 4. The names have the misspellings of these sources. */
 const documented: readonly ServiceSet[] = [
   set('LearnerIdentifiers', 'LearnerIdentifier', 'Learner.Indentifier'),
   set('LearnerPersonals', 'LearnerPersonal', 'Learner.Personal'),
@@ -52,7 +55,7 @@ const documented: readonly ServiceSet[] = [
   set('StatutoryAttendanceRecordHistorys', 'StatutoryAttendanceRecordHistory', 'Attendance'),
 ]
 
-/** The sets of the other top-level types of service.md 2. The names are assumed, from the links of LearnerGroup where possible. */
+/** The sets of the other top-level types of service.md 2. Their names are assumed, from the links of LearnerGroup where it has a link. */
 const assumed: readonly ServiceSet[] = [
   set('AttendanceLookups', 'AttendanceLookup', 'Attendance'),
   set('LearnerLookups', 'LearnerLookup', 'Learner.Indentifier'),
@@ -94,7 +97,10 @@ const entityTypes = [
   ...attendanceEntityTypes,
 ]
 
-/** Declares the types that service.md only names, with an id, a code and a description as in the lookups (service.md 2.11). */
+/**
+ * Declares the types that service.md names without their fields. They get an id, a code and a description, as lookups have (service.md
+ * 2.11).
+ */
 function namedTypes(): ComplexType[] {
   const declared = new Set([...complexTypes, ...enumTypes].map(({ name }) => `${serviceNamespace}.${name}`))
   const used = new Set(
@@ -107,8 +113,8 @@ function namedTypes(): ComplexType[] {
 }
 
 /**
- * The model of the whole V3 service (service.md 2). `$metadata`, the checks of queries and bodies, and the sandbox all use this model. The
- * alias `SIMS` is the namespace that paths of the service contain (service-facts 4 and 15).
+ * The model of the whole V3 service (service.md 2). `$metadata`, the checks of queries and bodies, and the sandbox use it. The alias `SIMS`
+ * is the namespace in paths of the service (service-facts 4 and 15).
  */
 export const serviceModel: ServiceModel = {
   schemas: [

@@ -55,7 +55,9 @@ const enumeration = (name: string, members: readonly string[]): EnumType => ({
   members: members.map((member, value) => ({ name: member, value })),
 })
 
-/** The enumerations. Service.md 2.11 shows no members. Service-facts 7 and 15 name some members, and the others are assumed. */
+/**
+ * The enumerations, whose members service.md 2.11 does not list. Some members come from service-facts 7 and 15, and the others are assumed.
+ */
 export const enumTypes: readonly EnumType[] = [
   enumeration('GroupTypeEnum', ['YearGroup', 'PrimaryClass', 'House']),
   enumeration('LookupType', [
