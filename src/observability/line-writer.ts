@@ -4,25 +4,31 @@ import { isatty } from 'node:tty'
 
 /** Writes log lines to a file descriptor and never blocks the caller. */
 export interface LineWriter {
-  /** Queues a line, which must end with a line feed. If the queue is full, drops the line and counts it. */
+  /** Queues a line, which must end with a line feed. Drops and counts the line if the queue is full. */
   readonly write: (line: string) => void
   /** Writes the queued lines when the process exits, as far as the descriptor accepts them without blocking. */
   readonly flushAtExit: () => void
   readonly droppedLines: () => number
 }
 
-/** Lines are written after this many characters or after `FLUSH_MS`. A write for each batch would take a fifteenth of its time. */
+/**
+ * Lines are collected until this many characters wait or `FLUSH_MS` passes. One write per batch would cost a fifteenth of the time of a
+ * batch.
+ */
 const FLUSH_CHARS = 12_288
 const FLUSH_MS = 250
-/** Maximum number of characters in the queue while the descriptor accepts nothing, for example on a full disk. */
+/** Maximum number of characters that wait while the descriptor accepts no data, for example on a full disk. */
 const MAX_WAITING_CHARS = 1_048_576
 
-/** Creates a writer that retries failed writes every 250 ms. `onRecovered` receives the number of lines dropped since its last call. */
+/**
+ * Creates a writer that retries failed writes every 250 ms. `onRecovered` receives the number of lines that were dropped since its last
+ * call.
+ */
 export function createLineWriter(fd: number, onRecovered: (lines: number) => void): LineWriter {
   const target = openNonBlocking(fd)
   let waiting: string[] = []
   let waitingChars = 0
-  /** The bytes that are being written, or that wait to be written again after a failure. Empty if there are none. */
+  /** The bytes that are being written, or that wait for a retry after a failed write. Empty if there are none. */
   let block: Uint8Array = new Uint8Array()
   let isWriting = false
   let dropped = 0
@@ -70,7 +76,7 @@ export function createLineWriter(fd: number, onRecovered: (lines: number) => voi
     },
     flushAtExit: () => {
       try {
-        // Node.js finishes a write in progress before the process exits.
+        // Node.js finishes a write in progress before the process exits, so its bytes are not written again.
         if (isWriting) block = new Uint8Array()
         takeBlock()
         while (block.length > 0) {
@@ -78,23 +84,26 @@ export function createLineWriter(fd: number, onRecovered: (lines: number) => voi
           takeBlock()
         }
       } catch {
-        // These lines are lost. If the writer waited for the descriptor, the process could not exit.
+        // The remaining lines are lost. Waiting for the descriptor could keep the process from exiting.
       }
     },
     droppedLines: () => dropped,
   }
 }
 
-/** The descriptor for the log. Where the system allows it, its writes fail with EAGAIN and do not block. */
+/** A descriptor for the log. Where the system allows it, a write that would block fails with EAGAIN instead. */
 interface NonBlocking {
   readonly fd: number
-  /** The stream that owns the descriptor, if there is one. The reference keeps the descriptor open. */
+  /**
+   * The stream that owns the descriptor, if there is one. The reference keeps the stream from being collected and the descriptor from
+   * closing.
+   */
   readonly owner?: Socket
 }
 
 /**
- * Opens a terminal or pipe a second time, in non-blocking mode. Otherwise a terminal that was stopped with Ctrl+S, or a pipe that nobody
- * reads, would block a write forever, and with it the exit of the process. A pipe or socket that cannot be opened again gets the
+ * Opens a terminal or pipe a second time, in non-blocking mode. Otherwise a write to a terminal that was stopped with Ctrl+S, or to a pipe
+ * that nobody reads, would block forever and keep the process from exiting. A pipe or socket that cannot be opened again gets the
  * non-blocking flag on the inherited descriptor, which other programs may share. Regular files do not block.
  */
 function openNonBlocking(fd: number): NonBlocking {

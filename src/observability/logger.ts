@@ -11,9 +11,9 @@ export type { Logger }
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 /**
- * Creates the logger, which writes JSON lines to standard error, because standard output is for ready lines and results. All log lines come
- * from `events.ts`, except the count of dropped lines, because the types of the events are an allow-list. Redaction would find only known
- * leaks. `worker` is the number of the process if several processes share the output. Throws `ADP_CONFIGURATION` for an unknown level.
+ * Creates the logger, which writes JSON lines to standard error. Standard output is for ready lines and results. All log lines come from
+ * `events.ts`, except the count of dropped lines, because the types of the events are an allow-list; redaction would find only known leaks.
+ * `worker` is the number of the process if several processes share the output. Throws `ADP_CONFIGURATION` for an unknown level.
  */
 export function createLogger(level: string, destination?: DestinationStream, worker?: number): Logger {
   if (!levels.includes(level))
@@ -28,7 +28,7 @@ export function createLogger(level: string, destination?: DestinationStream, wor
   return logger
 }
 
-/** Opens standard error for log lines in readable text, coloured if it is a terminal. */
+/** Opens standard error for log lines as readable text, with colours if it is a terminal. */
 export async function openTextLines(): Promise<DestinationStream> {
   const { default: pretty } = await import('pino-pretty')
   const lines = openStandardError()
@@ -57,6 +57,6 @@ function openStandardError(): LineWriter {
   return (standardError = writer)
 }
 
-/** The process has only one writer, so that its lines stay in order. */
+/** The process has only one writer, so that log lines stay in order. */
 let standardError: LineWriter | undefined
 let onRecovered: (lines: number) => void = () => undefined

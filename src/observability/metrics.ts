@@ -19,28 +19,31 @@ export interface MetricsText {
 /** Metrics as data. Workers send them in this form to the primary process, which adds them up. */
 export type MetricsSnapshot = readonly object[]
 
-/** A value of a metric. The values of a histogram have the names of their parts, such as `…_count`. */
+/** A value of a metric. For a histogram, `metricName` is the name of one of its series, such as `…_count`. */
 interface CounterValue {
   readonly value: number
   readonly labels: Readonly<Partial<Record<string, string | number>>>
   readonly metricName?: string
 }
 
-/** The metrics of one process. Label values are ids of partners and words from fixed lists, never values of records (product contract 8). */
+/**
+ * The metrics of one process. Label values are ids of partners and words from fixed lists, but never values of records (product contract
+ * 8).
+ */
 export type Metrics = ReturnType<typeof createMetrics>
 
 const partner = unlisted
 const priority = ['write', 'read', 'comparison'] as const
 const side = ['v2', 'v3'] as const
 const stageWait = ['changing', 'stale', 'asking'] as const
-/** Gauges of prom-client whose names end in `_total` as if they were counters. `nodejs_active_resources` reports the same objects. */
+/** The gauges of prom-client whose names wrongly end in `_total`, as counters do. `nodejs_active_resources` reports the same objects. */
 const misnamed = [
   'nodejs_active_handles_total',
   'nodejs_active_requests_total',
   'nodejs_active_resources_total',
 ]
 
-/** Creates the metrics (docs/metrics.md). The counters of `partners` are rendered with 0 before their first count. */
+/** Creates the metrics (docs/metrics.md). The counters of `partners` are rendered with 0 before anything is counted. */
 export function createMetrics(partners: () => readonly string[] = () => []) {
   const registry = new Registry()
   const instruments = createInstruments(registry)
@@ -57,7 +60,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
   const guardBad = counter('stage_guard_bad_trials_total', 'Counted writes with a bad outcome.', { partner, side, kind: ['unknown', 'serverError', 'refused', 'slow'] }) // prettier-ignore
   const evidence = counter('compare_evidence_total', 'Compared requests by whether the journal stored their evidence.', { partner, fate: ['kept', 'lost'] }) // prettier-ignore
   let observesProcess = false
-  /** The partners whose series exist already. The series are created once, because a partner has more than a hundred of them. */
+  /** The partners whose series exist. Each series is created only once, because a partner has more than a hundred of them. */
   const begun = new Set<string>()
   const prepare = (): void => {
     for (const id of partners()) {
@@ -70,7 +73,6 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
     observesProcess = true
   }
   return {
-    /** The instruments of the same registry, for the counters of events. */
     instruments,
     called: ({ kind, status, durationMs }: CallSeen<'write' | 'batch' | 'read' | 'passThrough'>): void =>
       calls(
@@ -107,9 +109,8 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
     stageRefused: counter('stage_refused_total', 'Requests that were refused with 503 because of the stage of their partner.', { partner, reason: [...stageWait, 'overloaded'] }), // prettier-ignore
     compare: createCompareMetrics(instruments),
     addGauge: instruments.gauge,
-    /** Adds the metrics of reloads, which only one process of an adapter has. */
     addReloads: (nowMs: () => number): ReloadMetrics => createReloadMetrics(instruments, nowMs),
-    /** Returns the metrics as Prometheus text. From the first call on, they include the metrics of the process itself. */
+    /** Returns the metrics as Prometheus text. From the first call on, they include the metrics of the Node.js process. */
     render: async (): Promise<MetricsText> => {
       prepare()
       return {
@@ -117,7 +118,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
         text: await formatMetrics(await registry.getMetricsAsJSON()),
       }
     },
-    /** Returns the values of some metrics, which costs less than a snapshot of all metrics. */
+    /** Returns the values of the named metrics, which costs less than a snapshot of all metrics. */
     read: (names: readonly string[]): Promise<readonly (readonly CounterValue[])[]> =>
       Promise.all(names.map(async (name) => (await registry.getSingleMetric(name)?.get())?.values ?? [])),
     snapshot: (): Promise<MetricsSnapshot> => {
@@ -141,7 +142,7 @@ export interface ComparedSeen {
 const check = ['reply', 'readBack', 'answers'] as const
 const skipReasons = ['tooLarge', 'encoding', 'form', 'refused', 'empty', 'superseded', 'nextLink', 'paged', 'unordered', 'noKey', 'silence', 'pace', 'stopped', 'failed'] as const // prettier-ignore
 
-/** Maximum number of values of the label `path`, which names fields of the service. All further paths share the value `(other)`. */
+/** Maximum number of values of the label `path`, which names fields of the service. All further paths count as `(other)`. */
 const MAX_PATHS = 150
 
 /** Creates the metrics of live comparison. While no check is waiting, offered = compared + dropped + skipped. */
@@ -179,7 +180,7 @@ function createCompareMetrics({ counter, timer }: Instruments) {
 
 export type ReloadMetrics = ReturnType<typeof createReloadMetrics>
 
-/** Creates the metrics of the configuration, which was loaded at `nowMs()`. Only one process of an adapter has these metrics. */
+/** Creates the metrics of the configuration, which was loaded at `nowMs()`. Of all processes of an adapter, only one has these metrics. */
 export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () => number) {
   const results = counter('config_reloads_total', 'Reloads of the configuration by result.', { result: ['reloaded', 'refused'] }) // prettier-ignore
   let [revision, loadedMs, needsRestart] = [1, nowMs(), 0]
@@ -191,7 +192,7 @@ export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () =
     () => needsRestart,
   )
   return {
-    /** Counts a reload, after which `pending` changed keys need a restart. Returns the new revision. */
+    /** Counts a reload after which `pending` changed keys need a restart. Returns the new revision. */
     reloaded: (pending: number): number => {
       results({ result: 'reloaded' })
       revision += 1
@@ -203,10 +204,13 @@ export function createReloadMetrics({ counter, gauge }: Instruments, nowMs: () =
   }
 }
 
-/** The number of series that are formatted in one turn of the event loop, which takes a few milliseconds. */
+/** The number of series that are formatted in one turn of the event loop. Formatting them takes a few milliseconds. */
 const SERIES_PER_TURN = 2_000
 
-/** Formats metrics as `Registry.metrics` does, which with 1,000 partners would block the event loop for a third of a second. */
+/**
+ * Formats metrics as `Registry.metrics` does, but in slices. `Registry.metrics` blocks the event loop for a third of a second with 1,000
+ * partners.
+ */
 export async function formatMetrics(
   metrics: Awaited<ReturnType<Registry['getMetricsAsJSON']>>,
 ): Promise<string> {
@@ -238,7 +242,7 @@ const escapeText = (text: string): string => text.replaceAll('\\', '\\\\').repla
 
 export type MetricsSum = ReturnType<typeof createMetricsSum>
 
-/** Adds up the metrics of several processes. Adds metrics of running workers, of workers that ended unexpectedly, and of reloads. */
+/** Adds up the metrics of running workers and of workers that ended unexpectedly, and adds the metrics of reloads. */
 export function createMetricsSum(nowMs: () => number) {
   const own = new Registry()
   const alive = new Map<number, MetricsSnapshot>()
@@ -253,7 +257,7 @@ export function createMetricsSum(nowMs: () => number) {
     replace: (worker: number, snapshot: MetricsSnapshot): void => {
       if (alive.has(worker)) alive.set(worker, snapshot)
     },
-    /** Removes a worker that ended unexpectedly. Its last counts stay in the sums, so that no total falls. */
+    /** Removes a worker that ended unexpectedly. Its last counts stay in the sums, so that no total decreases. */
     ended: (worker: number): void => {
       const last = (alive.get(worker) ?? []).filter(isCounted)
       alive.delete(worker)
@@ -268,12 +272,12 @@ export function createMetricsSum(nowMs: () => number) {
   }
 }
 
-/** Adds up metrics. A metric itself says whether its values are added, or whether all processes have the same value. */
+/** Adds up metrics. The `aggregator` of a metric says whether its values are added, or whether all processes have the same value. */
 function add(snapshots: MetricsSnapshot[]): Registry {
   return AggregatorRegistry.aggregate(snapshots)
 }
 
-/** Returns true for a counter or histogram, whose values stay valid after their process has ended. The values of a gauge do not. */
+/** Returns true for a counter or histogram. Its values stay valid after the process has ended, unlike the value of a gauge. */
 function isCounted(metric: object): boolean {
   return 'type' in metric && (metric.type === 'counter' || metric.type === 'histogram')
 }

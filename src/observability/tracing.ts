@@ -8,37 +8,39 @@ import { AdapterError } from '../errors.ts'
 interface CallSpan {
   /** The header field `traceparent` for the request, as a name and a value. */
   readonly fields: readonly string[]
-  /** Ends the span. `status` is the status of the reply, or `undefined` if no complete reply arrived. */
+  /** Ends the span. `status` is the status of the reply, or `undefined` if the reply is missing or incomplete. */
   end(status: number | undefined): void
 }
 
 /**
- * The traces of one process. Each client request has a span, and so do recovery and live comparison. A span has one child for each call to V3
- * or V2, and for each commit of the journal that its request waits for. Spans have the attributes of events. These attributes are the
- * allow-list of what may be logged.
+ * The traces of one process. Each client request has a span, and so do recovery and live comparison. A span has one child for each call to
+ * V3 or V2, and for each commit of the journal that its request waits for. The attributes of spans are the fields of events, whose types
+ * are the allow-list of what may be logged.
  */
 export interface Tracing {
   /** Serves one request within a span. The span continues the trace that the client names (W3C Trace Context). */
   serve(request: IncomingMessage, response: ServerResponse, handle: () => Promise<void>): Promise<void>
-  /** Adds the description of the current request to its span, which is named after `kind`. */
+  /** Names the span of the current request after `kind`, and adds the other members as attributes. */
   describe(request: {
     readonly kind: string
     readonly partner: string
     readonly stage: string
     readonly side: string
   }): void
-  /** Adds an event to the span of the current request. The fields of an event that reports the outcome become attributes of the span. */
+  /**
+   * Adds an event to the span of the current request. If the event reports the outcome, its fields become attributes of the span instead.
+   */
   readonly addEvent: (message: string, fields: object) => void
   /**
-   * Begins the span of an upstream call, or returns `undefined` if neither a request nor traced background work is current. `name` must be
-   * from a fixed list.
+   * Begins the span of an upstream call. Returns `undefined` unless the caller runs within a request or traced background work. `name` must
+   * be from a fixed list.
    */
   call(name: string): CallSpan | undefined
-  /** Commits within a span if a request or traced background work is current, otherwise without a span. */
+  /** Runs `commit`, within a span if the caller runs within a request or traced background work. */
   readonly commit: <Result>(operation: string, commit: () => Promise<Result>) => Promise<Result>
-  /** Does background work within a span. The span is a child of the current request's span, or begins a trace if there is no request. */
+  /** Runs background work within a span. The span is a child of the current request's span, or begins a trace if there is no request. */
   readonly work: TraceWork
-  /** Sends the remaining spans, and waits at most 5 s for the collector. */
+  /** Sends the remaining spans. Waits at most 5 s for the collector. */
   close(): Promise<void>
 }
 
@@ -48,7 +50,7 @@ type TraceWork = <Result>(
   work: () => Promise<Result>,
 ) => Promise<Result>
 
-/** The messages of events that report the outcome of a request or of recovery. */
+/** The messages of the events that report the outcome of a request or of recovery. */
 const ANSWERS: ReadonlySet<string> = new Set([
   'batch answered',
   'read answered',
@@ -58,7 +60,7 @@ const ANSWERS: ReadonlySet<string> = new Set([
 const CLOSE_MS = 5_000
 const CLIENT_GONE = 499
 
-/** Loads the OpenTelemetry packages. The packages are optional, so that an installation without traces does not need their 28 MB. */
+/** Loads the OpenTelemetry packages. They are optional, so that an installation without traces does not need their 28 MB. */
 async function loadPackages() {
   try {
     const [api, sdk, exporter, resources] = await Promise.all([
@@ -81,7 +83,7 @@ async function loadPackages() {
 
 /**
  * Opens the traces. The OpenTelemetry packages read the address, the headers, the sampler and the service name from the standard variables
- * `OTEL_*`. `onFailure` is called when spans could not be sent. Throws `ADP_CONFIGURATION` if the packages are not installed.
+ * `OTEL_*`. `onFailure` is called when spans cannot be sent. Throws `ADP_CONFIGURATION` if the packages are not installed.
  */
 export async function openTracing(onFailure: () => void): Promise<Tracing> {
   const { trace, ROOT_CONTEXT, SpanKind, SpanStatusCode, ...sdk } = await loadPackages()
@@ -171,7 +173,7 @@ export async function openTracing(onFailure: () => void): Promise<Tracing> {
   }
 }
 
-/** Returns the attributes for the strings, numbers and booleans of an event. Lists are only logged. */
+/** Returns the strings, numbers and booleans of an event as attributes. Lists appear only in the log. */
 function toAttributes(fields: object): Attributes {
   const attributes: Attributes = {}
   for (const [name, value] of Object.entries(fields) as [string, unknown][])
