@@ -128,7 +128,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
       },
     },
   )
-  // If several processes share a port, the process that started them reports reloads.
+  // A worker does not report reloads, because the process that started the workers reports them.
   const report =
     overrides.worker === undefined ? createReloadReport(events, metrics.addReloads(nowMs)) : undefined
   let stopped: Promise<void> | undefined
@@ -138,7 +138,7 @@ export function createApp(config: Config, overrides: AppOverrides = {}): App {
   }
   return {
     listen: async () => {
-      // A proxy of the environment that cannot be used must prevent the start.
+      // Runs first, because an unusable proxy in the environment must prevent the start.
       const proxies = describeProxies(config)
       started = await (running ??= open(parts, overrides, () => ready))
       const { server, recovery, keeper, guards, console } = started
@@ -188,7 +188,7 @@ function compose(config: Config, overrides: AppOverrides) {
   const heartbeat = createHeartbeat(backgroundClock, events.workFailed)
   const slicing = createSlicing()
 
-  // If the caller opens the journal, there are no shared stores, because this journal may not have a database.
+  // There are no shared stores if the caller opens the journal, because the caller's journal may not have a database.
   const stores =
     config.journal.url === 'none' || overrides.openJournal !== undefined ? undefined : createSharedStores()
   const { evidence, seen } = createObservation(stores, metrics)
@@ -255,7 +255,7 @@ function compose(config: Config, overrides: AppOverrides) {
   })
   const { comparison } = background
 
-  // A reload replaces the whole object, so that a request keeps the limits with which it began.
+  // A reload replaces the whole object and never changes it, so that a request keeps the limits with which it began.
   let batchLimits = batchLimitsOf(config)
   const exchange = {
     ...{
@@ -326,7 +326,7 @@ function createObservation(stores: SharedStores | undefined, metrics: Metrics) {
 async function open(parts: Parts, overrides: AppOverrides, isReady: () => boolean) {
   const { config, metrics, events, registry, rateLimits, exchange } = parts
   const openNow = overrides.openJournal ?? (() => openConfiguredJournal(parts, overrides.tracing?.commit))
-  // If a partner has a V2, the start does not wait for the journal, because V2 can serve requests without the journal.
+  // Does not wait for the journal if a partner has a V2, because V2 can serve requests without the journal.
   const opened = parts.partners.some(({ v2 }) => v2 !== undefined)
     ? await openJournalLater(openNow, events, systemClock)
     : await openNow()
@@ -388,13 +388,13 @@ function openConsole({ config, stores, metrics, events, nowMs }: Parts) {
 }
 
 /**
- * The part of a lease during which an instance may use the stages that it has read. An instance relies on its lease for 0.8 of the length
- * of the lease after a renewal, and other instances wait for the instance for 1.2 of the length. This part must be below the difference of
- * 0.4, so that other instances still wait for an instance that uses the stages, even after a pause.
+ * The fraction of a lease for which an instance may use the stages that it has read. The last read under a lease takes place at most 0.8
+ * lease lengths after the renewal, and other instances count the instance as live until 1.2 lease lengths after the renewal. The fraction
+ * must therefore be below 0.4, so that no instance uses stages after the others have stopped waiting for it.
  */
 const COUNTED_LEASES = 0.38
 
-/** Creates the stages that the journal stores, and the guards. Without stores there are no stored stages and no active guards. */
+/** Creates the stages that the journal stores, and the guards. Without shared stores there are neither stored stages nor active guards. */
 function openStages(parts: Parts, journal: Journal) {
   const { config, stores, registry, metrics, events, nowMs } = parts
   if (stores === undefined) return { stages: undefined, guards: noGuards }

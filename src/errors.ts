@@ -1,4 +1,4 @@
-/** The cause of an error: the request, one record, the configuration, the upstream, or Markbridge itself. */
+/** What caused an error: the request, one record, the configuration, the upstream, or Markbridge itself. */
 type ErrorClass = 'request' | 'record' | 'configuration' | 'upstream' | 'internal'
 
 interface ErrorRule {
@@ -61,7 +61,7 @@ export const errorRules = {
   // A newer record of the same learner and event replaced this record, which may have been applied before.
   ADP_SUPERSEDED_UNKNOWN: { class: 'upstream', status: 409, retryable: false, exposed: true },
   ADP_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
-  // V2 serves the partner. V2 does not recognise a resend, so a resend of the write would be applied a second time.
+  // V2 served the write, and its reply was lost. V2 does not recognise a resend, so a resend could be applied a second time.
   ADP_V2_OUTCOME_UNKNOWN: { class: 'upstream', status: 504, retryable: false, exposed: true },
   // Markbridge itself failed. With this code no record was posted, because the journal cannot be written.
   ADP_JOURNAL_UNAVAILABLE: { class: 'internal', status: 503, retryable: true, exposed: true },
@@ -71,7 +71,7 @@ export const errorRules = {
   ADP_JOURNAL_LOST: { class: 'internal', status: 504, retryable: false, exposed: true },
   // The journal knows the batch but no longer its result, so a resend of the same bytes gets this code again.
   ADP_RESULT_LOST: { class: 'internal', status: 504, retryable: false, exposed: true },
-  // The stage of the partner cannot be read in time. Without the stage, Markbridge does not know whether V2 or V3 serves the request.
+  // The stage of the partner could not be read in time, so Markbridge does not know whether V2 or V3 serves the request.
   ADP_STAGE_UNKNOWN: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_OVERLOADED: { class: 'internal', status: 503, retryable: true, exposed: true },
   ADP_CONFIGURATION: { class: 'configuration', status: 500, retryable: false, exposed: true },
@@ -141,7 +141,7 @@ const fileCauses: Readonly<Record<string, string>> = {
 export const errorCodeOf = (cause: unknown): string | undefined =>
   cause instanceof Error && 'code' in cause ? String(cause.code) : undefined
 
-/** Returns the reason why a file cannot be read, as words for common error codes, and otherwise as the error code itself. */
+/** Describes why a file cannot be read. Common error codes become words, and any other code is returned unchanged. */
 export function describeFileError(cause: unknown): string {
   const code = errorCodeOf(cause) ?? 'unknown cause'
   return fileCauses[code] ?? code

@@ -20,7 +20,7 @@ import type { createRoutes } from './routes.ts'
  * could send a batch on a connection that is closing, and then send the batch again.
  */
 const CLIENT_IDLE_MS = 75_000
-/** The longest time in which a client may send a whole request. The minimum rate ends slow requests earlier. */
+/** The longest time in which a client may send a whole request. The limits for slow clients end most slow requests earlier. */
 const REQUEST_MS = 300_000
 /** The interval at which Node.js looks for requests whose headers or body take too long. */
 const TIMEOUT_CHECK_MS = 1_000
@@ -74,7 +74,6 @@ export function createListener(
     },
   )
   server.keepAliveTimeout = CLIENT_IDLE_MS
-  // A request on a keep-alive connection while the adapter stops is answered, and then the connection closes.
   server.prependListener('request', (_request, response) => {
     if (!isReady()) response.shouldKeepAlive = false
   })
@@ -82,10 +81,13 @@ export function createListener(
 }
 
 const V2_CONNECTIONS = 64
-/** The limit for one page of V2. The limit is high because V2 may repeat the whole history of a learner and event with each mark. */
+/**
+ * Maximum size of one page of V2, in bytes. The limit is high because V2 may repeat the whole history of a learner and event with each
+ * mark.
+ */
 const MAX_PAGE_BYTES = 8_388_608
 
-/** Returns a function that counts the requests that get no connection. */
+/** Returns a callback that counts the requests that get no connection. */
 export function countRefusals(
   { shareRefused }: Pick<Metrics, 'shareRefused'>,
   resource: 'pass_through' | 'read' | 'relay',

@@ -25,7 +25,7 @@ export function shareDescriptors(
 ): DescriptorShares | undefined {
   if (limit === undefined) return undefined
   const console = Math.min(MAX_CONSOLE, Math.floor(limit / 8))
-  // Writes, reads and the pass-through have separate connections.
+  // Counts the connections to V3 three times, because writes, reads and the pass-through each have their own.
   const upstream = 3 * v3.connections + (v2 === undefined ? 0 : V2)
   return { limit, console, clients: Math.max(limit - OWN - upstream - console, Math.floor(limit / 4)) }
 }

@@ -72,7 +72,7 @@ export function addJournalGauges(
   journal: Pick<Journal, 'balances' | 'deadLetters' | 'isAvailable'>,
   clock: Clock,
 ): void {
-  // After this error the page lacks the gauges of the ledger, and `journal_available` shows the cause.
+  // After this error the page of metrics lacks the gauges of the ledger, but shows all other gauges.
   const late = new AdapterError(
     'ADP_JOURNAL_UNAVAILABLE',
     'The journal did not respond within 2 s. The page of metrics lacks the ledger. Check the database.',

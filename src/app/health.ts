@@ -21,7 +21,7 @@ export function readinessOf(
   if (!isServing) return 'stopping'
   const failed = journal.isDamaged() ? 'journal damaged' : 'journal unavailable'
   if (stages?.isReady() === false) return journal.isDamaged() ? failed : 'stages unknown'
-  // An instance that is not ready gets no requests. Partners at `legacy` do not need the journal, so the instance stays ready for them.
+  // Stays ready without the journal for partners at `legacy`, which do not need it. An instance that is not ready would get no requests.
   if (stages?.describe().some(({ stage }) => stage === 'legacy') === true) return 'ready'
   if (!journal.isAvailable()) return failed
   return journal.lease() === undefined ? 'journal lease lost' : 'ready'

@@ -111,11 +111,12 @@ export function createSharedStores() {
 }
 
 const SAVE_EVERY_MS = 5_000
-/** The number of turns between two loads of the stored profile, which other instances change too. */
+/** The number of runs of the duty after which the stored profile is read again, because other instances change it too. */
 const LOAD_EVERY = 12
 
 /**
- * Creates the keeper, which loads and saves the echo profile of a V3 service. The keeper never delays a request, and retries after a failure.
+ * Creates the keeper of the echo profile (how a V3 service changes stored values), which loads and saves the profile. The keeper never
+ * delays a request, and retries after a failure.
  */
 export function createEchoKeeper(
   echoes: Pick<EchoLearning, 'profile' | 'replaceProfile'>,

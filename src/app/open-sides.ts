@@ -19,7 +19,7 @@ import { createV3Reader, type V3Credentials, type V3Reader } from '../v3/index.t
 import { callsPerSecondOf, ownRateOf, toPartner, toTokenSource } from './partners.ts'
 import { createRoutes } from './routes.ts'
 
-/** The number of connections to one side. A run reads one window at a time. */
+/** The number of connections to V2 and to V3 each. Few are enough, because a comparison run reads one window at a time. */
 const CONNECTIONS = 4
 /** The time limit for one page including retries, in milliseconds. A run fails if the service is busy for longer. */
 const PAGE_BUDGET_MS = 300_000
@@ -30,7 +30,7 @@ interface SidesOptions {
   readonly v2Credentials: V3Credentials
   /** The credentials for V3 if the partner has no key or tokens of its own. */
   readonly v3Credentials: V3Credentials
-  /** A callback for the case that the attendance codes of V3 cannot be read. Letters in `reads.unmarkedCodes` then have no effect. */
+  /** Called if the attendance codes of V3 cannot be read. Letters in `reads.unmarkedCodes` then have no effect. */
   readonly onCodesUnknown: (status: number) => void
 }
 
@@ -41,7 +41,7 @@ export function openSides(options: SidesOptions) {
   const routes = createRoutes(config)
   const rate = callsPerSecondOf(config)(options.partner)
   const own = toPartner(options.partner, rate, toTokenSource(options.partner, { route: routes.v3 }), config)
-  // A comparison run compares rows, so the envelope of a page is not wanted.
+  // Turns the data envelope of pages off, because a comparison run compares rows.
   const partner: Partner = { ...own, dataEnvelope: false }
   const limits = createRateLimits(systemClock)
   const authorise = async (): Promise<Authorisation> =>

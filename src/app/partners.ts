@@ -33,13 +33,19 @@ interface ConfiguredPartners {
 }
 
 interface TokenRequests {
-  /** The way to the token endpoints. */
+  /** The proxy and the certificates for connections to the token endpoints. */
   readonly route?: UpstreamRoute
-  /** Called each time that a token endpoint issues no token for a partner. `isDenied`: the endpoint rejected the configured client. */
+  /**
+   * Called each time that a token endpoint issues no token for a partner. `isDenied` is true if the endpoint rejected the configured
+   * client.
+   */
   readonly onFailed?: (partner: string, isDenied: boolean) => void
 }
 
-/** Creates the partners of a configuration. Reuses partners of `before` whose settings are unchanged, and tokens likewise. */
+/**
+ * Creates the partners of a configuration. Reuses partners of `before` whose settings are unchanged, and tokens whose `v3.auth` is
+ * unchanged.
+ */
 export function toPartners(
   config: Config,
   requests?: TokenRequests,
@@ -109,7 +115,7 @@ export function toPartner(
   }
 }
 
-/** Returns the owner of the batches of a client with these credentials, without the secrets of its partner. */
+/** Returns the owner of the batches of a client with these credentials. Needs no secret of the partner. */
 export function ownerOfClient(
   { id, match, identity, canary, v3 }: PartnerConfig,
   credentials: Parameters<typeof identify>[1],
@@ -205,7 +211,7 @@ export function callsPerSecondOf({
 interface ReloadedParts {
   readonly registry: Pick<PartnerRegistry, 'replace'>
   readonly rateLimits: Pick<RateLimits, 'forgetRates'>
-  /** A reload does not change the upstreams. */
+  /** Not replaced by a reload, because a reload does not change the upstreams. */
   readonly tokenRequests: TokenRequests
   /** Resolves with the open journal, or with `undefined` if the adapter was not started. */
   readonly journal: () => Promise<Pick<Journal, 'unsettled'> | undefined>
@@ -223,9 +229,9 @@ export function createApplyConfig(
     const { config, changes } = planReload(current.config, next)
     if (opened !== undefined) await checkPartnerChanges(current.config, config, opened)
     const partners = toPartners(config, tokenRequests, current)
-    // The new configuration is now applied as a whole, because no later step can fail.
+    // Applies the new configuration as a whole, because no later statement can fail.
     registry.replace(partners)
-    // The rate limits are reset, because a rate limit otherwise keeps the lowest rate that its key ever had.
+    // Resets the rate limits, because a rate limit otherwise keeps the lowest rate that its subscription key ever had.
     if (partners.some((partner, place) => partner !== current.partners[place])) rateLimits.forgetRates()
     current = { config, partners }
     onApplied(config)

@@ -57,7 +57,7 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
   port.on('message', (message) => {
     if (!isMessage(message)) return
     if (message.kind === 'call') {
-      // `answer` rejects only if the other side has ended. The other side then does not wait for the result.
+      // Ignores the rejection: `answer` rejects only if the other side has ended, and then nobody waits for the result.
       answer(message.id, message.name, message.args).catch(() => undefined)
       return
     }
@@ -107,7 +107,10 @@ function packError(cause: unknown): PackedError {
 }
 
 export interface Thread<Calls extends Callable<Calls>> extends Pick<Remote<Calls>, 'call'> {
-  /** Closes the thread, and resolves once its work is finished. The thread then keeps the process alive until `terminate`. */
+  /**
+   * Asks the thread to close, and resolves once its work is finished. From this call on, the thread keeps the process alive until
+   * `terminate`.
+   */
   close(): Promise<unknown>
   terminate(): Promise<unknown>
 }

@@ -15,7 +15,7 @@ interface NamedProxy {
   readonly source: string
 }
 
-/** Creates the ways to V3 and V2. Tokens are requested on the way to V3. */
+/** Creates the routes to V3 and V2, each with its proxy and certificates. Token requests use the route to V3. */
 export function createRoutes(
   { upstreams }: Pick<Config, 'upstreams'>,
   events?: Pick<Events, 'proxyFailed'>,
@@ -30,7 +30,7 @@ export function createRoutes(
   return { v3, v2: upstreams.v2 === undefined ? v3 : routeOf('v2', upstreams.v2) }
 }
 
-/** Creates the function with which Node.js opens connections to `url` on the way to V3 or V2. */
+/** Creates the function with which Node.js opens connections to `url`, with the proxy and the certificates of V3 or V2. */
 export function createConnectionFor(
   config: Pick<Config, 'upstreams'>,
   side: 'v2' | 'v3',

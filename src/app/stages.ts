@@ -31,7 +31,7 @@ export function createStageFile(journal: JournalConfig): KeptStages {
     save: async (text) => {
       const folder = dirname(path)
       await mkdir(folder, { recursive: true })
-      // Processes that share a journal also share this file. The last process to replace the file wins.
+      // Replaces the file as a whole, because several processes of a machine may share the file. The last process wins.
       await replaceFile(path, text)
       await syncFolder(folder)
     },

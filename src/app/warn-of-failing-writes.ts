@@ -19,7 +19,7 @@ export function warnOfFailingWrites(events: Events, clock: Pick<Clock, 'after'>)
     clock.after(EVERY_MS, () => report(partner))
   }
   const add = ({ partner, notApplied, unknown, reason, outcomesShown }: BatchAnswered): void => {
-    // In a mismatch the configuration may have dropped the records, so they do not count as failed.
+    // Does not count unapplied records of a mismatched batch as failed, because the configuration may have dropped them.
     const held = outcomesShown ? notApplied : 0
     if (held + unknown === 0) return
     if (reason !== undefined) {

@@ -89,7 +89,9 @@ export function acceptsPlaintext({ keys }: Pick<JournalConfig, 'keys'>): boolean
   return keys.some(({ id, key: own }) => id === PLAINTEXT && own === undefined)
 }
 
-/** Returns true if a value is the address of a journal. An empty secret passes, because `resolveSecrets` has already reported its fault. */
+/**
+ * Returns true if a value is the address of a journal. Accepts an empty secret, because `resolveSecrets` has already reported its fault.
+ */
 function isAddress(address: string | Secret): boolean {
   const text = address instanceof Secret ? address.reveal() : address
   if (address instanceof Secret && text === '') return true

@@ -75,7 +75,7 @@ export function refuseConfig(found: readonly FileFault[], path?: string): Adapte
   )
 }
 
-/** Formats up to `maxShown` faults as lines with place and cause. A fault without path and position gets the place `whole`. */
+/** Formats up to `maxShown` faults as lines with place and cause. A fault without path and position is listed under the name `whole`. */
 export function listFaults(faults: readonly FileFault[], whole: string): string {
   const lines = faults.slice(0, maxShown).map(({ target, message, line, column }) => {
     const place = line === undefined ? '' : `line ${line}, column ${column ?? 1}`

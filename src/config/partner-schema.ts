@@ -5,7 +5,7 @@ import { readTarget } from '../http/request-target.ts'
 import { Secret } from './secret.ts'
 import { fieldSecret, httpUrl, key, ms, percent, secret, textOrSecret, timeWithin } from './values.ts'
 
-/** The hash of a subscription key, or a list of hashes if a client alternates between several keys. */
+/** The SHA-256 of a subscription key. A client that alternates between several keys needs a list of hashes. */
 const keyHash = z.string().meta({ pattern: '^[0-9a-fA-F]{64}$' })
 const keyHashes = z
   .union([keyHash, z.array(keyHash).min(1).max(32)])
@@ -133,7 +133,9 @@ const partnerV3 = z.strictObject({
   auth: key('The bearer token that the adapter sends to V3.', auth.prefault({})),
 })
 
-/** An attendance code or its guid. Codes have up to three characters (service-facts 7). The limit of 10 refuses a guid without a digit. */
+/**
+ * An attendance code or its guid. Codes have up to three characters (service-facts 7). The limit of 10 characters refuses a mistyped guid.
+ */
 const codeOrGuid = z
   .string()
   .regex(
@@ -147,7 +149,7 @@ const reads = z.strictObject({
     z.boolean().default(true),
   ),
   unmarkedCodes: key(
-    'Attendance codes that mean "no mark". A code is an id, or a letter such as -. The adapter looks letters up in V3.',
+    'Attendance codes that mean "no mark": the guid of a code, or the code itself, such as -. The adapter looks the guid of a code up in V3.',
     z
       .array(codeOrGuid)
       .max(100)

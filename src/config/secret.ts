@@ -62,7 +62,8 @@ export async function resolveSecrets(
   const take = (text: string | undefined, missing: string, target: string): Secret => {
     const value = text?.trim() ?? ''
     if (value === '') faults.push({ code: 'secret', message: missing, target })
-    // The secret may be sent in a header field, which cannot carry control characters. A certificate or key in PEM form is not sent there.
+    // Refuses control characters, because the secret may be sent in a header field. A certificate or key in PEM form is never sent in a
+    // header field.
     else if (/[\u0000-\u001f\u007f]/.test(value) && !value.startsWith('-----BEGIN ')) {
       faults.push({ code: 'secret', message: 'contains a line break or another control character', target })
     }

@@ -76,7 +76,7 @@ export function certificateOf(
   return tls && { cert: tls.cert.reveal(), key: tls.key.reveal() }
 }
 
-/** Returns the time at which the first certificate of a PEM text expires, in milliseconds. */
+/** Returns the time at which the first certificate of a PEM text expires, in milliseconds since the epoch. */
 export function expiryOf(cert: Secret): number {
   return new X509Certificate(cert.reveal()).validToDate.getTime()
 }

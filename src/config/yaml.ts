@@ -24,8 +24,8 @@ export function printPartner(partner: PartnerConfig): string {
 }
 
 /**
- * Returns the text of a configuration with one more partner, or `undefined` if the text has no list of partners. Every other character
- * stays. The new partner stands before the first partner with `match.any`, which would otherwise get all requests.
+ * Returns the text of a configuration with one more partner, or `undefined` if the text has no list of partners. Changes no other
+ * character. Inserts the new partner before the first partner with `match.any`, which would otherwise get all requests.
  */
 export function addPartner(text: string, partner: object): string | undefined {
   const list: unknown = parseDocument(text).get('partners')
@@ -44,7 +44,7 @@ export function addPartner(text: string, partner: object): string | undefined {
   const indent = ' '.repeat(dash - lineOf(dash))
   const lines = stringify([partner], { lineWidth: 0 }).replaceAll(/^(?=.)/gm, indent)
   if (open === undefined) return put(next, text[next - 1] === '\n' ? lines : `\n${lines}`)
-  // The comment above a partner belongs to that partner.
+  // Inserts the lines above the comment of the next partner, so that the comment stays with its partner.
   let at = lineOf(dash)
   while (/^\s*#/.test(text.slice(lineOf(at - 1), at))) at = lineOf(at - 1)
   return put(at, lines)
@@ -66,7 +66,9 @@ export interface YamlFile {
   readonly positionOf: (target: string) => FilePosition | undefined
 }
 
-/** Returns the parser's name for a fault, such as `missing char`. The parser's messages quote the line, which may contain a secret. */
+/**
+ * Returns a message with the parser's name for a fault, such as `missing char`. The parser's own message may quote a secret from the line.
+ */
 const causeOf = (code: ErrorCode): string => `not valid YAML: ${code.toLowerCase().replaceAll('_', ' ')}`
 
 /** Parser errors that leave the rest of the file readable, so that the other faults of the file can be listed too. */
@@ -136,7 +138,7 @@ export function readYaml(text: string): YamlFile {
       },
     }
   } catch (error) {
-    // The parser throws a ReferenceError for aliases that expand exponentially.
+    // The parser throws a ReferenceError if aliases would expand the file too far.
     if (error instanceof ReferenceError)
       return unreadable('the aliases expand the file to more than 100 times its size')
     return unreadable(

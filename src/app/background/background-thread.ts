@@ -81,7 +81,7 @@ export function createBackgroundThread(options: ThreadOptions) {
       const id = ++ids
       waiting.set(id, bytes)
       held += bytes
-      // The sent bytes can be freed while this thread waits for the result, because the other thread has its own copy.
+      // Keeps no reference to the sent bytes, so that they can be freed during the wait. The other thread has its own copy.
       return send(own.call, id).finally(() => {
         held -= waiting.get(id) ?? 0
         waiting.delete(id)

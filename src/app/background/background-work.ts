@@ -65,8 +65,8 @@ interface Background {
 }
 
 /**
- * The maximum number of keys of writes that wait for the thread. Further keys are dropped. Their loss causes no false difference, because a
- * comparison reads both sides again for a newer mark before it reports a difference.
+ * The maximum number of record keys that wait for the thread. Further keys are dropped. The loss causes no false difference, because a
+ * comparison looks for a newer mark on both sides before it reports a difference.
  */
 const MAX_PENDING_KEYS = 50_000
 
@@ -108,7 +108,7 @@ export function createBackgroundWork(parts: BackgroundParts): Background {
         const { client, side, status } = note
         const partner = parts.registry.of(client.partner)
         metrics.compare.called({ partner: client.partner, side, status: statusClass(status) })
-        // A reload may have removed the partner since the call.
+        // Stops here if a reload has removed the partner since the call.
         if (partner === undefined) return
         if (side === 'v3' && status === 200) parts.accepted.accept({ ...client, partner })
         if (status === 429) pace.onThrottled(partner, side)

@@ -57,7 +57,10 @@ export type PostedEnd =
 
 /** The functions that the background thread calls. Only the main thread has tokens, rate limits, the journal, metrics and the log. */
 export interface MainCalls {
-  /** Returns a client's credentials for V3. `refused` is a token that V3 has rejected, and that is renewed if possible. */
+  /**
+   * Returns a client's credentials for V3. `refused` is the value of `Authorization` that V3 has rejected; its token is renewed if
+   * possible.
+   */
   readonly authorise: (client: PostedClient, refused?: string) => Promise<PostedAuthorisation>
   readonly acquire: (client: PostedClient, side: Side, timeMs: number) => Promise<PaceRefusal | undefined>
   readonly evidenceKey: (scope: EvidenceScope) => Promise<PeriodKey>
@@ -89,7 +92,9 @@ export const toPostedClient = ({ partner, client, owner, identity }: Client): Po
   identity,
 })
 
-/** Converts a failure into a log event without its message, which may quote a value. `undefined` means that a thread has ended. */
+/**
+ * Converts a failure into a log event without its message, which may quote a value. The cause `undefined` means that a thread has ended.
+ */
 export function toInternalError(cause: unknown): InternalError {
   return cause instanceof Error
     ? { errorName: cause.name, stack: framesOf(cause) }

@@ -123,7 +123,7 @@ function runBackground(
   }
   const compare = async (id: number, sinceMicros: number, posted: PostedExchange): Promise<PostedResult> => {
     const partner = partners.get(posted.client.partner)
-    // A reload removed the partner before this thread started.
+    // Skips the exchange if a reload removed its partner before this thread started.
     if (partner === undefined) return { end: { kind: 'skipped', reason: 'failed' }, learned: [] }
     const exchange = toOffered(posted, partner)
     const learned: string[] = []
@@ -153,7 +153,7 @@ function runBackground(
     use: (next) => {
       config = unpackConfig(next)
       limits = batchLimitsOf(config)
-      // Removed partners stay in the map, so that their waiting exchanges can still be compared.
+      // Keeps removed partners in the map, so that their waiting exchanges can still be compared.
       partners = new Map([...partners, ...partnersById(config)])
       rulesDay = ''
     },

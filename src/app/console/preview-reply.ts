@@ -49,7 +49,7 @@ export async function previewReply(
     const encoder = createBatchEncoder(layout, newId, msgtypeResponse, recordsUrl)
     const parts: string[] = []
     for (const planned of plan.records) {
-      // The adapter does not post a record that it refuses, so the part of this record is the same in both forms.
+      // A record that the adapter itself refuses is never posted, so its part is the same in both forms of the reply.
       const own = planned.record === undefined ? accepted : outcome
       parts.push(encoder.part(toReplyPart(planned, own, { ...request, newId })))
       if (slices.spend(PART_WORK)) await slices.next()

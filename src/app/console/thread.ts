@@ -51,7 +51,7 @@ async function open(): Promise<void> {
       engine = await openConsoleEngine({ url: start.url, how: start.how, readRequest, begin, onFailure })
       engine.start()
     } catch {
-      // The first failure is not reported, because processes that start at the same moment may lock the file or be creating the journal.
+      // Reports only the second failure, because processes that start at the same moment may lock the file or be creating the journal.
       failures += 1
       if (failures === 2) onFailure()
       await wait(RETRY_MS, undefined, { signal: stop.signal }).catch(() => undefined)
