@@ -10,7 +10,7 @@ interface AdviceNote {
   readonly isDespite: boolean
 }
 
-/** Adds to the reason of a step forward what the operator knew: the verdict of the advice, and whether a guard had acted shortly before. */
+/** Adds to the reason of a step forward the verdict of the advice, and whether a guard had acted shortly before. */
 export function addAdviceNote(
   reason: string,
   { verdict, missing }: Pick<JudgedConditions, 'verdict' | 'missing'>,
@@ -26,7 +26,7 @@ export function addAdviceNote(
 const form =
   /^([^]*?) ?\((?:despite the guard; )?(?:advice: (ready)|despite the advice: (blocked|inconclusive|not yet)\. [^]*)\)$/
 
-/** Reads the text that `addAdviceNote` wrote. The verdict of any other text is `undefined`. */
+/** Parses a text that `addAdviceNote` wrote. For any other text, returns the text as the reason and no verdict. */
 export function readAdviceNote(text: string): AdviceNote {
   const [, reason = text, ready, despite] = form.exec(text) ?? []
   return { reason, verdict: ready ?? despite, isDespite: despite !== undefined }

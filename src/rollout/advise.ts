@@ -11,7 +11,9 @@ import type { SeenNote, SeenSide } from './evidence/seen-writes.ts'
 import { nextOf, orderOf, type Side, type Stage, type StageSetting } from './stage.ts'
 import { describeFault, type Verified } from './store/audit-trail.ts'
 
-/** The check that a step needs: of V2's replies while V2 serves, or of V3's writes read back on V2 once V3 serves. */
+/**
+ * The check that a step needs: `reply` compares V2's replies while V2 serves, and `readBack` reads V3's writes back on V2 once V3 serves.
+ */
 export type NeededCheck = 'reply' | 'readBack'
 
 export interface EvidenceThresholds {
@@ -25,8 +27,8 @@ export interface EvidenceThresholds {
 }
 
 /**
- * What must have been seen before a step, on the side that is judged (V2 at `shadow`, V3 from `canary` on): distinct records, batches and
- * attendance codes, about as many as one school produces in a week.
+ * The numbers of distinct records, batches and attendance codes that must have been seen before a step, on V2 at `shadow` and on V3 from
+ * `canary` on. One school produces about as many in a week.
  */
 const RECORDS = 1_000
 const BATCHES = 100
@@ -46,17 +48,20 @@ const traits = {
 /** The results of comparison since the stage or its percentage changed. */
 export interface ComparisonFigures {
   readonly check: NeededCheck
-  /** The number of requests chosen for the needed check. `comparedShare` is the share that was compared, by requests and their records. */
+  /**
+   * The number of requests that were chosen for the needed check. `comparedShare` (0 to 1) is the share of these requests that was
+   * compared, times the share of their records that got a verdict.
+   */
   readonly sampled: number
   readonly comparedShare: number
-  /** The number of distinct learner-days in the needed check. `countedPairs` includes a limited number from each school. */
+  /** The number of distinct learner-days that the needed check compared. `countedPairs` counts only a limited number of each school. */
   readonly pairs: number
   readonly countedPairs: number
   readonly schools: number
   /** The number of distinct learner-days that differ in any check, plus the number of differing records without a learner or day. */
   readonly differing: number
   readonly bound: number
-  /** The number of counted learner-days that would be enough for the number of differing learner-days. */
+  /** The number of counted learner-days that would be enough if no further learner-day differs. */
   readonly neededPairs: number
   /** The number of days on which the needed check was made, by the clock of the database. */
   readonly days: number
@@ -76,7 +81,7 @@ export interface ComparisonFigures {
 export interface AdviceInput {
   readonly partner: string
   readonly setting: Pick<StageSetting, 'stage' | 'percent'>
-  /** The setting to which the step in question leads. `nextStep` returns the usual step. */
+  /** The setting to which the step leads. `nextStep` returns the usual target. */
   readonly target: Pick<StageSetting, 'stage' | 'percent'>
   readonly nowMs: number
   readonly stageSinceMs: number
@@ -156,7 +161,7 @@ export function advise(input: AdviceInput): Advice {
       load.callsPerSecond === undefined ? undefined : load.callsPerSecond * load.recordsPerCall,
     comparison,
   }
-  // At `legacy` nothing is decoded, and the step to `shadow` changes nothing for the client, so the step need not wait for evidence.
+  // The step from `legacy` needs no evidence, because at `legacy` nothing is decoded, and the step changes nothing for the client.
   const isWatched = setting.stage !== 'legacy'
   const conditions = [
     ...(orderOf(input.target.stage) < orderOf('canary') ? [] : conditionsOnV3(input, figures)),
@@ -216,7 +221,7 @@ function conditionsOnSeen(
     formatProgress(seen, wanted),
   ]
   const onV2Only = figures.codesOnV2Only.length
-  // At 100 % there are no writes on V2 with which the guards could compare V3.
+  // The guards need writes on V2 for the comparison with V3, and at 100 % there are none.
   const isGuarded = setting.stage === 'canary' && setting.percent < 100
   return [
     atLeast(figures.records, RECORDS, 'distinct records'),
@@ -297,7 +302,7 @@ function conditionsOnComparison(input: AdviceInput, figures: ComparisonFigures):
     schools < schoolsFor(schoolShare)
       ? `. Where the partner has no more schools, set rollout.evidence.schoolShare: ${Math.ceil(100 / schools) / 100}.`
       : ' (rollout.evidence.schoolShare).'
-  // The codes of both sides count, because V3 will also receive the records that V2 serves at `canary`.
+  // Counts the codes of V2 and V3, because after the step V3 also receives the records that V2 serves at `canary`.
   const seenCodes = [...seen.v2.codes, ...seen.v3.codes, ...figures.codesNotCompared]
   const settledCodes = [...figures.codes, ...figures.codesUnchecked]
   const missingCodes = new Set(seenCodes.filter((code) => !settledCodes.includes(code)))
@@ -409,7 +414,7 @@ function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Con
 const restartOf = ({ partner, setting }: AdviceInput): string =>
   `markbridge rollout set ${partner} ${setting.stage} --restart-evidence --reason <text>`
 
-/** Returns the minimum number of schools if one school may make up this share of the counted learner-days. */
+/** Returns the minimum number of schools if one school may have at most this share of the counted learner-days. */
 function schoolsFor(schoolShare: number): number {
   return Math.ceil(1 / schoolShare - 1e-9)
 }

@@ -1,7 +1,13 @@
-/** Why a condition is not met: the step would fail, an operator must act first, too little was seen, or only time is missing. */
+/**
+ * Why a condition is not met. `blocked`: the step would fail. `fails`: an operator must act first. `inconclusive`: too few writes or
+ * comparisons were seen. `not yet`: only time is missing.
+ */
 type Obstacle = 'blocked' | 'fails' | 'inconclusive' | 'not yet'
 
-/** A condition of a step: the obstacle if the condition is not met, whether it is unmet, the sentence for the operator, and the progress. */
+/**
+ * A condition of a step. `obstacle` and `sentence` (for the operator) apply only if the condition is not met, which is when `isMissing` is
+ * true.
+ */
 export type Condition = readonly [
   name: string,
   obstacle: Obstacle,

@@ -70,7 +70,6 @@ export function decideByRule(
   return [positionOf(key, partner, name) * 100 < percent ? 'v3' : 'v2', 'percent']
 }
 
-/** Decides as `decideByRule` does, and returns the side only. */
 export const decide = (...given: Parameters<typeof decideByRule>): Side | undefined =>
   decideByRule(...given)?.[0]
 
@@ -94,7 +93,10 @@ export interface StagedPartner {
   readonly fileStage: StageSetting
 }
 
-/** What the journal must know about a write that V2 serves, before the write is sent. */
+/**
+ * What the journal must store about a write that V2 serves before the write is sent: nothing, the batch alone (`identity`), or the batch
+ * with the keys of its records.
+ */
 export type KnownWrite = 'nothing' | 'identity' | 'keys'
 
 /** One request on the side that was decided for it. The request stays on that side until it ends. */
@@ -105,14 +107,17 @@ export interface StageEntry {
   readonly revision: number
   readonly known: KnownWrite
   /**
-   * Returns false if other instances may have declared this instance dead since the request entered. One of them may then serve the unit on
-   * the other side. Must be called immediately before a write for V3 is stored, or before the first byte of a write is sent to V2. If the
-   * result is false, nothing may be sent, and the request gets 503 (`expectCurrent`).
+   * Returns false if other instances may have declared this instance dead since the request entered, so that another instance may serve the
+   * unit on the other side. Must be called immediately before a write for V3 is stored, or before the first byte of a write is sent to V2.
+   * If the result is false, nothing may be sent, and the request gets 503 (`expectCurrent`).
    */
   isCurrent(): boolean
-  /** Returns true if the store of stages has responded lately. A journal in the same database is then slow, but not unavailable. */
+  /**
+   * Returns true if the store of stages has responded lately. If the journal does not respond, it is then slow but not unavailable, because
+   * both use the same database.
+   */
   isStoreAnswering(): boolean
-  /** Reports that the request is over, with nothing in progress on its side. Further calls have no effect. */
+  /** Reports that the request is over and that nothing is in progress on its side. Further calls have no effect. */
   release(): void
 }
 
@@ -124,7 +129,7 @@ export interface LiveStages {
   enter(partner: StagedPartner, request: StagedRequest): StageEntry | Promise<StageEntry>
 }
 
-/** Creates stages from the configuration file. Supports only stages at which one side serves all units. */
+/** Creates stages from the configuration file. Does not support `canary`, at which the side depends on the unit. */
 export function createFileStages(): LiveStages {
   return {
     enter: ({ fileStage: { stage } }, { kind }) => ({

@@ -121,7 +121,8 @@ export function expectOther(
       'ADP_FORBIDDEN',
       `${proposer} proposed this change. It was not approved, and still waits. Ask another operator to approve it.`,
     )
-  // The same person may have another name now, if the list of operators was added or emptied since the proposal.
+  // Refuses a proposer who may no longer propose. If the list of operators was added or emptied since, the approver may be the proposer
+  // under another name.
   const mayPropose =
     operators.length === 0
       ? proposer.startsWith(SYSTEM)

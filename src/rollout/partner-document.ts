@@ -12,7 +12,7 @@ export interface StageDocument {
   readonly unit: 'school'
   /** The revision of the stage. 0 until the first change. */
   readonly revision: number
-  /** `file` until the first change, because the partner still has the setting with which it began. Then `store`. */
+  /** `file` as long as the partner has the setting with which it began, and `store` from the first change on. */
   readonly source: 'file' | 'store'
   readonly since: string | null
   readonly by: string | null

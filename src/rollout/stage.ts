@@ -25,7 +25,7 @@ export const settingSchema = z.object({
   percent: z.number(),
   /** The units that V3 serves at `canary` at every percentage. */
   always: z.array(z.string()).readonly(),
-  /** The units that V2 serves at `canary` at every percentage. This list wins over `always`. */
+  /** The units that V2 serves at `canary` at every percentage, even if `always` lists them too. */
   never: z.array(z.string()).readonly(),
 })
 
@@ -36,7 +36,7 @@ export interface StepOptions {
   readonly percent?: number | undefined
   readonly always?: readonly string[] | undefined
   readonly never?: readonly string[] | undefined
-  /** Takes a step forward within the cool-down of a guard. */
+  /** Takes a step forward even within the hour after a guard acted (cool-down). */
   readonly despiteHold?: boolean
   /** Takes a step forward although the advice is not `ready`. */
   readonly despiteAdvice?: boolean
@@ -53,7 +53,7 @@ export type Step = StepOptions &
 /** Maximum length of the reason for a step, in characters. */
 export const MAX_REASON = 500
 
-/** The rule that `parseUnits` applies, for messages. */
+/** The rule of `parseUnits`, as a sentence for messages. */
 export const unitRule = 'Units are names of 1 to 255 characters with commas between them.'
 
 /** Parses a list of units. Returns an empty list for an empty text, or `undefined` if a name breaks the rule. */
@@ -88,7 +88,7 @@ export function formatSetting(setting: StageSetting): string {
   return JSON.stringify(toSetting(setting))
 }
 
-/** Parses a stored JSON text. Returns `undefined` if this version does not know its form. */
+/** Parses a stored JSON text. Returns `undefined` if the text does not match the schema, for example because another version wrote it. */
 export function parseStored<Value>(schema: z.ZodType<Value>, text: string): Value | undefined {
   try {
     return schema.safeParse(JSON.parse(text)).data
@@ -101,7 +101,10 @@ export function isSetting(value: unknown): value is StageSetting {
   return settingSchema.safeParse(value).success
 }
 
-/** `forward`: to a later stage, or any unit moves to V3. `back`: to an earlier stage, or units move only to V2. `none`: nothing moves. */
+/**
+ * The direction of a change. `forward`: to a later stage, or any unit moves to V3. `back`: to an earlier stage, or units move only to V2.
+ * `none`: no unit moves.
+ */
 type Direction = 'forward' | 'back' | 'none'
 
 export function nextOf(stage: Stage): Stage | undefined {

@@ -29,7 +29,7 @@ type CountGroup =
 
 export type Counts = ReadonlyMap<string, number>
 
-/** Maximum length of a field in characters. All fields that this program itself creates are shorter. */
+/** Maximum length of a field in characters. Only a field from outside the program, such as a path, can be longer. */
 const MAX_FIELD = 400
 
 /** Returns the name of a count. A field that is too long becomes `other`. */

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-/** The secret of a period and the days of the period. The secret exists only until the period is destroyed. */
+/** The secret and the days of a period of evidence (90 days). The secret exists only until the period is destroyed. */
 export interface PeriodKey {
   readonly period: number
   /** The current day as `YYYY-MM-DD`, by the clock of the database. */

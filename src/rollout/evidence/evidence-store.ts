@@ -53,7 +53,7 @@ const ROOM_TO_DIFFER = 5_000
 const MAX_REQUESTS = 50_000
 /** Maximum number of distinct written records in one period, which is more than any step requires. */
 export const MAX_WRITTEN = 10_000
-/** Maximum number of names in each group and period. The group is the name up to the first space. */
+/** Maximum number of count names in each group and period. The group is the part of the name before the first space. */
 export const MAX_NAMES = 2_500
 /** Maximum number of rows in one statement. A row has several values, and SQLite accepts at most 32,766 values in one statement. */
 const MAX_ROWS = 1_000
@@ -73,7 +73,7 @@ async function addEntries(
   entries: readonly EvidenceEntry[],
 ): Promise<boolean> {
   let room = rooms.get(period)
-  // If the transaction fails, the room is counted again.
+  // Forgets the room first, so that it is counted again if the transaction fails.
   rooms.delete(period)
   // Overwrites deleted bytes, because inserting random hashes splits pages, which would leave copies of the hashes in the file after their
   // deletion.
@@ -104,7 +104,7 @@ async function addEntries(
   return isAdded
 }
 
-/** Merges rows with the same hash, because one statement cannot change a row twice. */
+/** Adds a row, or merges it with the row of the same hash, because one statement cannot change a row twice. */
 function addRow(rows: Map<string, HashRow>, row: HashRow): void {
   const before = rows.get(hashText(row.hash))
   const { checks = 0, differs = 0 } = before ?? {}
@@ -134,8 +134,8 @@ interface Room {
 }
 
 /**
- * Number of added hashes after which an instance counts a period again, because other instances also add hashes. Counting a full period
- * takes SQLite 100 ms in the thread that commits.
+ * Number of added hashes after which an instance counts the hashes of a period again, because other instances also add hashes. More
+ * frequent counts would delay commits: for a full period SQLite needs 100 ms.
  */
 const COUNTED_EVERY = 1_000
 

@@ -5,11 +5,13 @@ import { type EvidenceKey, type PeriodKey, toEvidenceKey } from './evidence-key.
 import type { EvidenceScope } from './read-kept.ts'
 
 interface PendingEntry {
-  /** The approximate number of hashes of the entry. */
+  /** The approximate number of hashes in the entry. */
   readonly size: number
   /** Returns the entry for the period of `key`. `undefined` means that the entry is lost, because its key is from an ended period. */
   readonly toEntry: (key: EvidenceKey) => EvidenceEntry | undefined
-  /** The compared exchange that led to the entry, absent if nothing was compared. If the entry is lost, this exchange counts as missed. */
+  /**
+   * The kind and the check of the compared exchange, absent if nothing was compared. If the entry is lost, the exchange counts as missed.
+   */
   readonly check?: CheckedExchange
 }
 
@@ -28,7 +30,7 @@ interface EvidenceKeeperOptions {
 /** The interval in milliseconds at which evidence is stored, which is also the longest time that ids stay in memory. */
 const EVERY_MS = 5_000
 /**
- * The interval at which expired keys are destroyed, and the delay of the first run, in milliseconds. The delay is short, because many
+ * The interval at which expired keys are destroyed, and the delay before the first time, in milliseconds. The delay is short because many
  * processes end within an hour.
  */
 const [DESTROY_EVERY_MS, DESTROY_FIRST_MS] = [3_600_000, 5_000]
@@ -74,7 +76,7 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
         const group = firstOf(entries)
         const made = group.map((pending) => ({ pending, entry: pending.toEntry(key) }))
         const added = [...made.flatMap(({ entry }) => entry ?? []), { counts: missed, pairs: [] }]
-        // Stops if the period has just ended. The next run begins a new period.
+        // Stops if the period has just ended. The next call of `store.key` begins a new period.
         if (!(await store.add(key.period, added))) break
         missed = new Map()
         entries.splice(0, group.length)
@@ -86,8 +88,8 @@ export function createEvidenceKeeper(options: EvidenceKeeperOptions) {
         )
       }
     } finally {
-      // If the response to a commit was lost, the entries count both as compared and as missed. The double count only makes the advice
-      // stricter.
+      // Counts the remaining entries as missed. After a lost response to a commit they may also count as compared, which only makes the
+      // advice stricter.
       lose(scope, entries)
       if (missed.size > 0) addCounts(waitingOf(scope).missed, missed)
     }

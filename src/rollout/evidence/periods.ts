@@ -9,7 +9,7 @@ import type { PeriodKey } from './evidence-key.ts'
 import { type EvidenceScope, readPairCounts } from './read-kept.ts'
 
 const PERIOD_MS = 90 * 86_400_000
-/** If the stored begin of a period is this much later than now, a clock that was ahead began the period, and the age of the period is unknown. */
+/** A period that began later than now by more than this time has an unknown age, because a clock was ahead when the period began. */
 const AHEAD_MS = 86_400_000
 
 interface PeriodRow {
@@ -45,7 +45,7 @@ export async function openPeriod(database: JournalDatabase, scope: EvidenceScope
   }
   const period = (latest?.period ?? 0) + 1
   const key = await createKey(database, keyLocation(scope, period))
-  // Another instance may begin the same period at the same time.
+  // Inserts nothing if another instance has just begun the same period. The call below then returns that period.
   await sql`insert into evidence_periods
       (partner, stage, revision, period, since_ms, last_ms, from_day, until_day, hash_key)
     values (${partner}, ${stage}, ${revision}, ${period}, ${nowMs}, ${nowMs}, ${latest?.until ?? ''}, ${dayOf(nowMs + PERIOD_MS)}, ${key})

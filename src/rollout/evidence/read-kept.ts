@@ -16,7 +16,7 @@ export interface EvidenceScope {
 const BITS = 5
 export const COMPARED = 0b111
 
-/** Maximum number of schools that are kept apart once the hashes of a period are deleted. */
+/** Maximum number of schools whose counts are stored separately once the hashes of a period are deleted. */
 const MAX_SCHOOLS = 2_000
 
 const count = z.int().nonnegative()
@@ -32,7 +32,7 @@ type PairCounts = Readonly<z.infer<typeof pairCounts>>
 
 export interface CountedEvidence {
   readonly scope: EvidenceScope
-  /** The time of the first evidence, by the clock of the database, in milliseconds since the epoch. */
+  /** When the first period of the evidence began, by the clock of the database, in milliseconds since the epoch. */
   readonly sinceMs: number
   readonly lastMs: number
   readonly counts: Counts
@@ -71,7 +71,10 @@ interface CountRow {
   readonly count: number
 }
 
-/** Reads the counts of one partner, or of all without `partner`, the newest revision first. Leaves out the hashes, because there are many. */
+/**
+ * Reads the counts of one partner, or of all partners if `partner` is `undefined`, the newest revision first. Does not read the hashes,
+ * because there are many.
+ */
 export async function readCounted(
   { db }: JournalDatabase,
   partner: string | undefined,

@@ -82,7 +82,7 @@ export function seenOf(kept: KeptEvidence | undefined, side: Side): SeenSide {
   )
   return {
     batches,
-    // Each period has its own key, so a record that occurs in two periods cannot be recognised. The period with more records counts.
+    // Uses the period with the most records and not the sum, because a record that occurs in two periods has a different hash in each.
     records: Math.max(0, ...schools.map((records) => records.reduce((sum, one) => sum + one, 0))),
     schools: Math.max(0, ...schools.map(({ length }) => length)),
     codes: codes.sort(),
@@ -94,7 +94,7 @@ export function unreadableOf(kept: KeptEvidence | undefined): number {
   return countsOf(kept?.counts ?? new Map(), 'unreadable')[0]?.count ?? 0
 }
 
-/** A decoded write. Only its records with an outcome count. A write without such a record does not count. */
+/** A decoded write. All its records count for the record rate, but only records with an outcome count as evidence. */
 export interface SeenWrite extends EvidenceScope {
   readonly side: Side
   readonly unit: string
@@ -127,8 +127,8 @@ export const noSeen: LiveSeen = {
 }
 
 /**
- * Creates the recorder of the facts about a partner's writes that the advice needs. Stores no text of a write. Adds the notes of this
- * instance to the notes of all instances. Notes that cannot be stored are lost, so that the advice requires more writes.
+ * Creates the recorder of the facts about a partner's writes that the advice needs. Stores no text of a write. Adds the facts of this
+ * instance to the facts of all instances. Facts that cannot be stored are lost, and the advice then requires more writes.
  */
 export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
   let notes = new Map<string, SeenNote>()

@@ -92,9 +92,9 @@ export function createLiveGuards(options: LiveGuardsOptions) {
     })
   const duties: readonly Duty[] = [{ name: 'guards', everyMs: EVERY_MS, atStop: true, act: judgeWindows }]
   return {
-    /** Begins the trial of a write. Returns `undefined` if the write does not count. */
+    /** Begins the trial of a write. Returns `undefined` if the write does not count as a trial. */
     begin: ({ partner, stage, revision, ...write }: GuardedWrite): Trial | undefined => {
-      // At other stages one side serves all units, so that side cannot be compared with the other side.
+      // Begins trials only at `canary`, because at other stages one side serves all units, and there is nothing to compare it with.
       if (stage !== 'canary') return undefined
       let one = watched.get(partner)
       if (one?.revision !== revision) {

@@ -45,7 +45,7 @@ export type LogEvidence = z.output<typeof logs>
 const schema = z.object({
   version: z.literal(VERSION),
   revision: count,
-  /** How often the evidence was started, from 1. Each restart of the evidence adds 1, and an alarm then needs more evidence. */
+  /** The number of times that the evidence was started. Each restart adds 1, and an alarm then needs more evidence. */
   episode: z.int().min(1),
   counted: z.strictObject({ v2: count, v3: count }),
   windows: count,
@@ -84,7 +84,7 @@ export function addWindow(state: GuardState, trials: readonly CountedTrial[]): G
     counted: { v3: state.counted.v3 + onV3, v2: state.counted.v2 + trials.length - onV3 },
     recent: addRecent(totalOf(state.logs) < 0 ? noRecent : state.recent, trials),
   }
-  // Only writes of similar size are compared with each other.
+  // Groups the trials by size class, because only writes of similar size are compared with each other.
   const strata = [...Map.groupBy(trials, ({ stratum }) => stratum).values()].map(toCounts)
   if (!strata.some(isInformative)) return known
   const windows = known.windows + 1
@@ -163,7 +163,7 @@ function logNormalizer({ trials, bad, controlTrials, controlBad }: Counts, odds:
 /** The sum of 1 / (n ln² n) from n = 2. */
 const PRIOR_SUM = 2.10975
 
-/** Returns the logarithm of the prior of window `nth`, from 1. The priors fall slowly enough to detect a late change. */
+/** Returns the logarithm of the prior of window `nth`, counted from 1. The priors fall slowly enough to detect a late change. */
 export function logPrior(nth: number): number {
   const n = nth + 1
   return -Math.log(PRIOR_SUM * n) - 2 * Math.log(Math.log(n))
@@ -192,7 +192,7 @@ export type GuardVerdict =
   | { readonly kind: 'alarm'; readonly figures: CountedSides }
 
 export function judge({ episode, counted, recent, logs }: GuardState): GuardVerdict {
-  // The error probabilities of all episodes add up to `ALPHA`.
+  // Each episode needs more evidence than the one before, so that the error probabilities of all episodes add up to `ALPHA`.
   const needed = -Math.log(ALPHA) + Math.log(episode * (episode + 1))
   const total = totalOf(logs)
   if (total >= needed) return { kind: 'alarm', figures: recent }

@@ -7,7 +7,7 @@ export type BadOutcome = (typeof badOutcomes)[number]
 export interface TrialResult {
   /** `unknown`: a record may have been applied. `serverError`: V2 or V3 did not accept the write. `refused`: V2 or V3 refused a record. */
   readonly outcome: 'good' | Exclude<BadOutcome, 'slow'>
-  /** The duration in milliseconds, without time in a queue. A write with an unknown duration (`undefined`) does not count as slow. */
+  /** The duration in milliseconds, without time in a queue. If it is `undefined`, the write does not count as slow. */
   readonly latencyMs?: number | undefined
 }
 
@@ -47,16 +47,19 @@ interface Entry extends Omit<CountedTrial, 'outcome'> {
 interface OpenWindow {
   readonly startMs: number
   readonly entries: Map<string, Entry>
-  /** The latest durations on V2 by size class when the window began. Trials of the window itself must not move its threshold. */
+  /**
+   * A copy of the latest durations on V2 by size class, made when the window began, because trials of the window must not move its
+   * threshold.
+   */
   readonly latencies: ReadonlyMap<number, readonly number[]>
   open: number
 }
 
 /**
- * Creates the windows for the writes of one partner, by the time of receipt. In each window only the first write of a unit that reaches V2 or
- * V3 counts. Writes that one school sends together share their fate, such as a broken connection, so counting all of them would count one
- * event many times. Windows close in order, even if the trials of a window take long. Otherwise the slow failures of one side would enter the
- * evidence later than the writes of the other side.
+ * Creates the windows for the writes of one partner, by the time of receipt. In each window only the first write of a unit that reaches V2
+ * or V3 counts. Writes that one school sends together often fail for one reason, such as a broken connection, so counting all of them would
+ * count one event many times. Windows close in order, even if the trials of a window take long. Otherwise the slow failures of one side
+ * would enter the evidence later than the writes of the other side.
  */
 export function createTrialWindows() {
   const windows: OpenWindow[] = []
@@ -64,7 +67,7 @@ export function createTrialWindows() {
   const windowAt = (receivedMs: number): OpenWindow => {
     const startMs = Math.floor(receivedMs / WINDOW_MS) * WINDOW_MS
     const last = windows.at(-1)
-    // The clock was set back, so the write belongs to the latest window.
+    // Also returns the latest window if the clock was set back, so that windows stay in order.
     if (last !== undefined && last.startMs >= startMs) return last
     const window = { startMs, entries: new Map<string, Entry>(), latencies: new Map(latencies), open: 0 }
     windows.push(window)

@@ -2,7 +2,10 @@ import type { Clock } from '../../clock.ts'
 import { AdapterError } from '../../errors.ts'
 import type { StageEntry } from '../decide.ts'
 
-/** `changing`: a pending change would move the unit. `stale`: the stage must be read first. `asking`: the store must at least be queried first. */
+/**
+ * Why a write has to wait. `changing`: a pending change would move its unit. `stale`: the stage must be read first. `asking`: the store
+ * must be queried first, even if it does not respond.
+ */
 export type Wait = 'changing' | 'stale' | 'asking'
 
 /** Tries to admit a write, or returns why the write has to wait. `last` is true if the write has waited for the longest time allowed. */

@@ -46,7 +46,7 @@ export interface StageView {
   readonly isTrailContinued: boolean
   /** When the stages were read. `undefined` if an earlier process read them. */
   readonly asked: ClockReading | undefined
-  /** The lease that this instance held at the read and that the store knew, or `undefined` without such a lease. */
+  /** The lease that this instance held at the read, or `undefined` if the instance held no lease or the store considered it dead. */
   readonly instance: number | undefined
 }
 
@@ -93,7 +93,8 @@ function toView({ snapshot, asked, lease }: StagesRead, before: StageView | unde
     trail: snapshot.trail ?? before?.trail,
     isTrailContinued: snapshot.trail !== undefined,
     asked,
-    // A commit does not wait for an instance that the store considers dead, so such an instance cannot rely on its reads.
+    // Keeps the lease only if the store considers the instance live. A commit does not wait for a dead instance, which therefore cannot
+    // rely on its reads.
     instance: lease !== undefined && snapshot.liveInstances.includes(lease) ? lease : undefined,
   }
 }
@@ -121,7 +122,8 @@ export function settingsOf(
   for (const partner of listed) settings.set(partner.id, beginOf(partner, view))
   for (const [partner, { setting, pending }] of view.partners) {
     if (setting !== undefined) settings.set(partner, setting)
-    // This is the first change of a partner that the configuration file of this instance lacks. This instance admits no write of the partner.
+    // Includes a partner that the configuration file of this instance lacks and whose first change is pending, because the change waits for
+    // this instance too.
     else if (pending !== undefined && !settings.has(partner))
       settings.set(partner, { ...pending, revision: 0 })
   }
@@ -145,11 +147,12 @@ function nextProgress(
   for (const [partner, { stage, revision }] of settings) {
     if (!isServedByV2(stage)) continue
     const known = before.get(partner)
-    // A gap between the revisions may hide a step to V3 and back that happened between two reads.
+    // Requires consecutive revisions, because a gap may hide a step to V3 and back that happened between two reads.
     const isQuiet = known?.state === 'clean' && revision === known.revision + 1
     const own: Progress = known?.revision === revision ? known : { revision, state: 'left', isQuiet }
     const isOver = (): boolean => isDrained(partner, revision) && (own.isQuiet || !mayComeAgain(partner))
-    // The records are checked at a later read, because a read at the same time may miss the records of the last writes.
+    // Checks the records only at a later read, because the read that first finds the partner drained may miss the records of the last
+    // writes.
     if (own.state === 'left') progress.set(partner, isOver() ? { ...own, state: 'drained' } : own)
     else if (snapshot.settled.has(partner)) progress.set(partner, { ...own, state: 'clean' })
     else progress.set(partner, own)
@@ -157,7 +160,9 @@ function nextProgress(
   return progress
 }
 
-/** Returns true if every live instance serves a partner by a revision and has no V3 write of the partner in progress. */
+/**
+ * Returns a function that is true if every live instance serves a partner by a revision and has no V3 write of the partner in progress.
+ */
 function drainedIn({
   acknowledgements,
   liveInstances,
@@ -207,7 +212,7 @@ export function encodeKnown(known: KnownStages): string {
 export function parseKnown(kept: string): KnownStages | undefined {
   const [, digest, text = ''] = /^markbridge stages 4 ([0-9a-f]{64})\n(.*)\n$/.exec(kept) ?? []
   if (digest === undefined || digest !== digestOf(text)) return undefined
-  // The checksum shows that this program wrote the text, so its form needs no further check.
+  // Casts without a check of the form, because the checksum shows that this program wrote the text.
   const { view, clean } = JSON.parse(text) as ReturnType<typeof toKept>
   const settings = (view?.partners ?? []).flatMap(([, { setting, pending }]) => [setting, pending])
   const begins = new Map(view?.begins)

@@ -67,13 +67,13 @@ type CountMisplaced = (
 ) => { readonly v2: number; readonly v3: number }
 
 const POLL_MS = 500
-/** How long a query of the store may stay unanswered before the store is queried again, in milliseconds. */
+/** How long the reader waits for a response of the store before it sends another query, in milliseconds. */
 export const PATIENCE_MS = 1_000
 
 /** Creates the reader of one instance, which reads and acknowledges stages. Calls `onAsked` after each query of the store. */
 export function createStageReader(options: ReaderOptions, misplaced: CountMisplaced, onAsked: () => void) {
   const { store, clock, kept, events, instance, staleAfterMs } = options
-  // With a short lease the stages stay valid only for a short time, so the store must be read more often.
+  // Reads the store more often if the lease is short, because the stages then stay valid only for a short time.
   const everyMs = Math.min(POLL_MS, staleAfterMs / 4)
   const patienceMs = Math.min(PATIENCE_MS, staleAfterMs / 2)
   let state: ReaderState = {
@@ -152,7 +152,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       if (isStopped) return
       update({ lastAnswered: readClocks(clock) })
       const latest = (await begin(snapshot)) ? await store.snapshot(view?.trail, left) : snapshot
-      // Concurrent queries may be answered in any order. A response counts only if no other response came since the query began.
+      // Uses a response only if no other response came since the query began, because concurrent queries may be answered in any order.
       if (state.known.view === view) accept(latest, asked, lease)
       else polling.now()
     } catch {
@@ -197,7 +197,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
   }
   const noteInStore = async (partner: string, at: ClockReading): Promise<void> => {
     const now = readClocks(clock)
-    // Uses the smaller of the two times. A time that is too recent only delays a step forward.
+    // Uses the smaller of the two times, because a time that is too recent only delays a step forward.
     const agoMs = Math.max(0, Math.min(now.monotonicMs - at.monotonicMs, now.wallMs - at.wallMs))
     await withTimeout(store.noteUnrecorded(partner, agoMs))
     const unrecorded = new Map(state.unrecorded)
@@ -290,7 +290,7 @@ function createPolling({ clock, everyMs, patienceMs, ask, onLate }: PollingOptio
   let isStopped = false
   let pause = new AbortController()
   let open = 0
-  /** Returns true if the query ended in time. */
+  /** Queries the store. Returns true if the query ended in time. */
   const question = async (): Promise<boolean> => {
     open += 1
     const answer = ask().then(() => {

@@ -34,15 +34,20 @@ export type StoredStages = ReturnType<typeof createStoredStages>
 interface Basis {
   readonly setting: RevisedSetting
   readonly pending: StageSetting | undefined
-  /** True if the stage was read recently under the present lease, so that no change was committed since then without this instance. */
+  /**
+   * True if the stage was read recently under the present lease. No change can then have been committed since the read without this
+   * instance.
+   */
   readonly isCurrent: boolean
 }
 
-/** How much longer than a drain a write waits, in milliseconds. The time allows for the reads and the commit around the drain. */
+/** How long a write waits beyond the time for a drain, in milliseconds, for the reads and the commit around the drain. */
 const BEYOND_DRAIN_MS = 5_000
 /** How long a write waits for the stage to be read, in milliseconds. */
 const STALE_MS = 2_000
-/** The longest time in milliseconds between two responses of a slow but working store, which is queried every half second. */
+/**
+ * A store that has responded within this time, in milliseconds, is working, even if it is slow. The store is queried every half second.
+ */
 const ANSWERED_MS = 1_500
 
 /** Creates the view of one instance on the stages in the store. */
@@ -76,7 +81,7 @@ export function createStoredStages(options: StoredStagesOptions) {
     const { view } = reader.state().known
     if (view === undefined) return undefined
     const known = view.partners.get(id)
-    // The setting with which a partner begins must be stored first, because another instance may have another configuration file.
+    // A setting from the configuration file counts only once it is stored, because another instance may have another configuration file.
     const isKnown = known?.setting !== undefined || view.begins.has(id)
     const isCurrent = isKnown && isRead()
     return { setting: known?.setting ?? beginOf(partner, view), pending: known?.pending, isCurrent }
@@ -89,7 +94,8 @@ export function createStoredStages(options: StoredStagesOptions) {
     if (isCurrent) return undefined
     if (!isServedByV2(stage)) return 'stale'
     if (stage === 'shadow' && reader.unreadMs() > options.resendWindowMs) return 'stale'
-    // After a pause of the process, the store is queried first, because it may respond. While the store cannot be reached, V2 continues to serve.
+    // Queries the store once after a pause of the process, because the store may respond. While the store cannot be reached, V2 continues
+    // to serve.
     return last || wasAsked() ? undefined : 'asking'
   }
 
@@ -98,7 +104,7 @@ export function createStoredStages(options: StoredStagesOptions) {
     const { stage, revision } = basis.setting
     const isWrite = isWriteKind(request.kind)
     const known = side === 'v2' ? knownOf(partner.id, basis) : 'nothing'
-    // The partner may have left `legacy` by now. If the client then resends the write, V3 does not recognise it.
+    // The journal will not contain this write. If the partner has left `legacy` by the time of a resend, V3 cannot recognise the resend.
     const isUnrecorded = isWrite && side === 'v2' && known === 'nothing'
     const note = (now: Basis | undefined): void => {
       const isLegacyStill = now?.isCurrent === true && now.setting.revision === revision
@@ -113,7 +119,7 @@ export function createStoredStages(options: StoredStagesOptions) {
       isCurrent: () =>
         reader.state().leaseEpoch === leaseEpoch && waitFor(stage, isRead(), false) === undefined,
       isStoreAnswering: () => isWithin(reader.state().lastAnswered, ANSWERED_MS),
-      // Notes the write again at the end of the request, because from then on the client may resend the write.
+      // Notes an unrecorded write again at the end of the request, because from then on the client may resend the write.
       release: isWrite
         ? underWay.add(partner.id, { request, side }, () => isUnrecorded && note(findBasis(partner)))
         : () => undefined,
@@ -121,7 +127,7 @@ export function createStoredStages(options: StoredStagesOptions) {
   }
   const knownOf = (partner: string, { setting: { stage, revision }, pending }: Basis): KnownWrite => {
     if (!isClean(reader.state().known, partner, revision)) return 'keys'
-    // A step that this instance acknowledged may be committed long before the instance reads the new stage.
+    // Requires the identity once a step is pending, because the step may be committed long before this instance reads the new stage.
     if (stage === 'legacy') return pending === undefined ? 'nothing' : 'identity'
     return stage === 'shadow' ? 'identity' : 'keys'
   }

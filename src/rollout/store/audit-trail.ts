@@ -92,7 +92,7 @@ export async function readHead(db: Db): Promise<Head> {
   return head ?? { entries: 0, hash: '' }
 }
 
-/** Selects entries of the trail. An absent member does not filter. */
+/** Selects entries of the trail. A member that is absent does not limit the selection. */
 export interface HistoryFilter {
   readonly partner?: string | undefined
   readonly limit?: number | undefined
@@ -112,7 +112,7 @@ export interface Verified {
   readonly broken: { readonly entry: number; readonly what: string } | undefined
 }
 
-/** Formats a fault as the end of a sentence about the trail. */
+/** Formats a fault as the end of a sentence that begins with "The audit trail is". */
 export const describeFault = ({ entry, what }: NonNullable<Verified['broken']>): string =>
   `broken at entry ${entry}: ${what}.`
 

@@ -40,7 +40,10 @@ export interface ProposedChange extends Change {
   /** How long the change may wait, in milliseconds. A later commit is refused. */
   readonly forMs: number
   readonly needsApproval: boolean
-  /** The time in ms before the commit without a possibly unrecorded batch. No instance may be lost either. 0 if no unit moves to V3. */
+  /**
+   * How long before the commit V2 must not have received a possibly unrecorded batch, in milliseconds. Above 0, a lost instance also
+   * prevents the commit. 0 if no unit moves to V3.
+   */
   readonly quietMs: number
 }
 
@@ -49,11 +52,17 @@ export interface Undrained {
   readonly instance: number
   readonly host: string
   readonly pid: number
-  /** The number of writes in progress on the side that their unit leaves, or `undefined` if the instance has not acknowledged the change. */
+  /**
+   * The number of writes in progress on the side that their unit is leaving, or `undefined` if the instance has not acknowledged the
+   * change.
+   */
   readonly writes: number | undefined
 }
 
-/** `lost`: lost instances may still write to V2 for units that would move. `early`: the journal may lack the latest batches that V2 served. */
+/**
+ * Why units must not move to V3. `lost`: lost instances may still write to V2 for these units. `early`: the journal may lack the latest
+ * batches that V2 served.
+ */
 type Obstacle =
   | { readonly kind: 'lost'; readonly instances: readonly LostInstance[] }
   | { readonly kind: 'early'; readonly untilMs: number; readonly nowMs: number }
@@ -89,7 +98,10 @@ function inChange<Result>(
   )
 }
 
-/** Ends the transaction of a stopped process, which would otherwise keep the kill switch and the renewal of leases waiting. */
+/**
+ * Makes PostgreSQL end the transaction if this process stops responding. An open transaction would block the kill switch and the renewal of
+ * leases.
+ */
 async function endWhenPaused({ dialect }: JournalDatabase, db: Kysely<JournalTables>): Promise<void> {
   if (dialect === 'postgres') await sql`set local idle_in_transaction_session_timeout = 1000`.execute(db)
 }
@@ -163,7 +175,7 @@ export function createStageChanges(database: JournalDatabase) {
         const { pending } = kept
         const instances = await findUndrained(database, transaction, partner, revision)
         if (instances.length > 0) return { kind: 'undrained' as const, instances }
-        // Runs after the check of the live instances, so that an instance whose lease ends between the two checks is not missed.
+        // Checks for lost instances after the live instances, so that an instance whose lease ends between the two checks is not missed.
         const obstacle = await findObstacle(database, transaction, kept, {
           partner,
           quietMs: pending.quietMs,
@@ -188,8 +200,8 @@ export function createStageChanges(database: JournalDatabase) {
         await addEnd(transaction, kept, { action: 'withdraw', by, reason }, { ...kept, pending: undefined })
       }),
     /**
-     * Records that an operator declares a lost instance off. Until now the instance may have relayed writes unrecorded. Returns `live` if
-     * the instance holds its lease, or `unknown` if no lost instance has this number.
+     * Records an operator's declaration that a lost instance is off. Until now the instance may have relayed writes unrecorded. Returns
+     * `live` if the instance holds its lease, or `unknown` if no lost instance has this number.
      */
     dismiss: (instance: number, by: string, reason: string) =>
       change(async ({ db, add }) => {
@@ -212,7 +224,7 @@ export function createStageChanges(database: JournalDatabase) {
 
 const aboutNoStage = { from: undefined, to: undefined, revision: 0 } as const
 
-/** Ends the expired pending changes of partners, after any commit that began earlier. */
+/** Ends the expired pending changes of partners. Waits for a commit that is in progress. */
 export function expireChanges(database: JournalDatabase, partners: readonly string[]): Promise<void> {
   return inChange(database, async (transaction) => {
     for (const partner of partners) {
@@ -223,7 +235,6 @@ export function expireChanges(database: JournalDatabase, partners: readonly stri
   })
 }
 
-/** Drops a pending change and records the reason. */
 function dropPending(
   { add, nowMs }: ChangeTransaction,
   kept: KeptStage,
@@ -311,7 +322,7 @@ async function keepProposal(
   return revision
 }
 
-/** Returns the time from which the partner is at the stage to which the change leads. */
+/** Returns the time since which the partner is at the target stage of a change: now, or an earlier time if the stage does not change. */
 const sinceOf = (kept: KeptStage | undefined, from: StageSetting, to: StageSetting, nowMs: number): number =>
   (from.stage === to.stage ? committedOf(kept)?.sinceMs : undefined) ?? nowMs
 
@@ -392,7 +403,7 @@ async function findUndrained(
 ): Promise<readonly Undrained[]> {
   // Under this lock, an instance that registers later reads the changes of this transaction.
   if (database.dialect === 'postgres') {
-    // The kill switch `back` waits for this transaction. The timeout makes the transaction fail if a process stalls while it renews its lease.
+    // Fails after 500 ms if a process stalls while it renews its lease, because the kill switch `back` waits for this transaction.
     await sql`set local lock_timeout = '500ms'`.execute(db)
     await sql`lock table journal_instances in share mode`.execute(db)
   }

@@ -11,11 +11,11 @@ export interface DriveOptions {
   readonly drainMs: number
   /** Withdraws the change when it aborts. */
   readonly signal?: AbortSignal
-  /** Called after each read of the stages, with the instances that the change waits for. */
+  /** Called after each read of the stages, with the instances for which the change waits. */
   readonly onWaiting?: (waiting: readonly WaitedFor[], snapshot: RolloutSnapshot) => void
 }
 
-/** An instance that a change waits for. `writes` is `undefined` if the instance has not acknowledged the change. */
+/** An instance for which a change waits. `writes` is `undefined` if the instance has not acknowledged the change. */
 export type WaitedFor = Pick<Undrained, 'instance' | 'writes'>
 
 /** A step forward. `approvalForMs` is how long the change waits for another operator's approval, or is absent if the change needs no approval. */
@@ -31,7 +31,7 @@ export type DriveResult = Awaited<ReturnType<typeof driveForward | typeof driveA
 /** How long a step forward waits for the instances to drain, in milliseconds. */
 export const DRAIN_MS = 10_000
 const EVERY_MS = 100
-/** How long a change stays valid after its drain time, in milliseconds, so that its last commit is not too late. */
+/** How long a change stays valid after its drain time, in milliseconds, so that the last attempt to commit it is not too late. */
 const SLACK_MS = 2_000
 
 /**
@@ -100,7 +100,7 @@ async function drain(store: RolloutStore, driven: DrivenChange, options: DriveOp
     }
     const isLast = clock.nowMs() >= endMs
     const result = await takeStep(store, driven, isLast, options).catch((error: unknown) => {
-      // The next read of the stages shows whether the commit was made.
+      // Ignores a lost response, because the next read of the stages shows whether the commit was made.
       if (isLast || !isUnavailable(error)) throw isUnavailable(error) ? notKnown(revision, error) : error
     })
     const reason = result && reasonToWithdraw(result)
@@ -175,9 +175,9 @@ export function applyChange(
 }
 
 /**
- * Sends a request to the store, and once more if the response was lost. The second request waits for the first request. If the second
- * request is refused, `findDone` finds out from the stages whether the first request was carried out. The message of
- * `ADP_JOURNAL_UNAVAILABLE` says that the outcome is unknown.
+ * Sends a request to the store, and repeats it once if the response was lost. The store runs the repeated request after the first.
+ * `findDone` then finds out from the stages whether one of the two requests was carried out. The message of `ADP_JOURNAL_UNAVAILABLE` says
+ * that the outcome is unknown.
  */
 async function askAgain<Result extends { readonly kind: string }>(
   store: Pick<RolloutStore, 'snapshot'>,

@@ -17,7 +17,7 @@ export interface Acknowledgement {
   readonly partner: string
   /** The revision by which the instance serves the partner. 0 for the stage with which the partner began. */
   readonly revision: number
-  /** The pending change for which the instance holds back writes. */
+  /** The revision of the pending change for which the instance holds back writes, or `undefined` if there is none. */
   readonly pendingRevision: number | undefined
   /**
    * The numbers of writes in progress on the wrong side: on V2 although the current or the pending stage puts them on V3, and the reverse.
@@ -38,7 +38,10 @@ export interface RolloutSnapshot {
   readonly begins: ReadonlyMap<string, StageSetting>
   /** The requested partners that have no open or due record on V3. */
   readonly settled: ReadonlySet<string>
-  /** The instances with a live lease. A commit does not wait for other instances, so other instances must not rely on this snapshot. */
+  /**
+   * The instances with a live lease. A commit does not wait for any other instance, so an instance that is not listed must not rely on this
+   * snapshot.
+   */
   readonly liveInstances: readonly number[]
   readonly acknowledgements: readonly (Acknowledgement & { readonly instance: number })[]
 }
@@ -75,8 +78,9 @@ interface FoundRows {
 }
 
 /**
- * Reads the rows of all kinds in one statement. The statement sees one moment and takes one round trip, because writes wait for this read
- * after a pause. The rows come as JSON, so that an impossible number in one row does not make the driver reject all rows.
+ * Reads the rows of all kinds in one statement. The statement sees one moment. It takes only one round trip, because after a pause of the
+ * process writes wait for this read. The rows come as JSON, so that an impossible number in one row does not make the driver reject all
+ * rows.
  */
 async function readRows(
   database: JournalDatabase,
@@ -111,7 +115,7 @@ async function readRows(
       .map(({ content }) => JSON.parse(content) as FoundRows[typeof kind])
 }
 
-/** Reads the snapshot without expired changes, and the partners of the expired changes. */
+/** Reads the snapshot without expired changes. Also returns the partners whose pending change has expired. */
 async function readFound(
   database: JournalDatabase,
   known: Head | undefined,
@@ -131,7 +135,7 @@ async function readFound(
     const { state, pending } = kept
     const isOver = pending !== undefined && hasExpired(pending, nowMs)
     if (isOver) expired.push(partner)
-    // Revision 0 marks a partner whose first change is still pending.
+    // Returns no stage for revision 0, which marks a partner whose first change is still pending.
     partners.set(partner, {
       state: state.revision === 0 ? undefined : state,
       pending: isOver ? undefined : pending,

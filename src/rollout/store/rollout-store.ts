@@ -50,7 +50,7 @@ export function createRolloutStore(database: JournalDatabase) {
      * V2, so the partner also counts as having relayed an unrecorded batch now.
      */
     begin: (partner: string, setting: StageSetting) => ask((db) => keepBegin(database, db, partner, setting)),
-    /** Records that a batch was relayed to V2 `agoMs` milliseconds ago without the journal's knowledge. */
+    /** Records that a batch was relayed to V2 `agoMs` milliseconds ago without an entry in the journal. */
     noteUnrecorded: (partner: string, agoMs: number) =>
       ask((db) => noteUnrecorded(database, db, partner, agoMs)),
     /** Returns the clients of a partner that sent writes, as far back as the journal stores batches. */
@@ -88,7 +88,7 @@ export async function openRolloutStore(options: DatabaseOptions, known?: Head): 
 async function acknowledge(db: Db, instance: number, rows: readonly Acknowledgement[]): Promise<void> {
   if (rows.length === 0) return
   await db.transaction().execute(async (transaction) => {
-    // Numbers of instances are never reused, so rows of ended instances are useless.
+    // Deletes the rows of ended instances, which are useless because numbers of instances are never reused.
     await sql`delete from rollout_acks
       where instance not in (select id from journal_instances where lost = 0)`.execute(transaction)
     const sorted = [...rows].sort((one, other) => (one.partner < other.partner ? -1 : 1))
@@ -136,7 +136,7 @@ function updateText(
   update: (text: string | undefined) => string,
 ): Promise<string> {
   return db.transaction().execute(async (transaction) => {
-    // An empty row stands for a missing row, because only an existing row can be locked.
+    // Inserts an empty text for a missing row, because only an existing row can be locked.
     await sql`insert into rollout_evidence (name, text) values (${name}, '') on conflict (name) do nothing`.execute(transaction) // prettier-ignore
     const [before] = await rowsOf(transaction, sql<{ text: string }>`${textOf(name)} ${forUpdate(database)}`)
     const text = update(before?.text === '' ? undefined : before?.text)

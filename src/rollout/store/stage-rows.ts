@@ -18,7 +18,7 @@ const changed = settingSchema.extend({ revision: z.int().nonnegative(), by: z.st
 
 const stateSchema = changed.extend({
   partner: z.string(),
-  /** When the partner came to this stage, in milliseconds since the epoch. Changes of the percentage and the lists do not count. */
+  /** When the partner reached this stage, in milliseconds since the epoch. Changes of the percentage and the lists do not count. */
   sinceMs: z.number(),
 })
 export type StageState = Readonly<z.infer<typeof stateSchema>>
@@ -27,7 +27,7 @@ const pendingSchema = changed.extend({
   from: settingSchema,
   /** The time of expiry by the clock of the database, in milliseconds since the epoch. */
   expiresMs: z.number(),
-  /** The time in milliseconds that the change had left when it was stored. */
+  /** How long the change could wait when it was stored, in milliseconds. */
   forMs: z.number(),
   /** True if the change waits for another operator's approval. Instances ignore the change until then. */
   needsApproval: z.boolean(),
