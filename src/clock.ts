@@ -6,7 +6,7 @@ export interface Clock {
   after(delayMs: number, act: () => void): () => void
 }
 
-/** A clock that also returns the current date. */
+/** A clock that also returns the current date and time. */
 export interface WallClock extends Clock {
   /** Returns the milliseconds since the Unix epoch. */
   wallMs(): number

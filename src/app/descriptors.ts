@@ -30,7 +30,6 @@ export function shareDescriptors(
   return { limit, console, clients: Math.max(limit - OWN - upstream - console, Math.floor(limit / 4)) }
 }
 
-/** Returns a warning if the process can serve only few clients. */
 export function shortageOf(shares: DescriptorShares | undefined): string | undefined {
   if (shares === undefined || shares.clients >= FEW_CLIENTS) return undefined
   return `The process may open ${shares.limit} files (ulimit -n), so it accepts at most ${shares.clients} client connections at a time. Raise the limit, for systemd with LimitNOFILE=.`

@@ -6,7 +6,6 @@ const EVERY_MS = 60_000
 /** Returns events that also warn of batches with failed records: of the first batch at once, and of further batches once a minute. */
 export function warnOfFailingWrites(events: Events, clock: Pick<Clock, 'after'>): Events {
   const failing = new Map<string, WritesFailing>()
-  /** The number of batches by partner and reason. */
   const reasons = new Map<string, Map<string, number>>()
   const report = (partner: string): void => {
     const counts = failing.get(partner)

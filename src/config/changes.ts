@@ -30,7 +30,6 @@ function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 export interface ConfigChanges {
-  /** The ids of the added partners. */
   readonly added: readonly string[]
   readonly removed: readonly string[]
   readonly changed: readonly string[]

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 
-/** The name of the configuration file in the current folder. */
 export const CONFIG_FILE = 'markbridge.yaml'
 
 /**
@@ -27,7 +26,6 @@ export function readEnvironment() {
     config: read('MARKBRIDGE_CONFIG'),
     /** The name of the package.json script that is running. */
     npmScript: read('npm_lifecycle_event'),
-    /** The log level. The logger validates the value. */
     logLevel: read('MARKBRIDGE_LOG_LEVEL'),
     /** The URL of the trace collector, which switches tracing on. OpenTelemetry reads this variable and its other variables itself. */
     otlpEndpoint: read('OTEL_EXPORTER_OTLP_ENDPOINT') ?? read('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'),
@@ -43,7 +41,6 @@ export function readEnvironment() {
     /** The credentials that `compare run` uses for V3, in place of the credentials above. */
     v3SubscriptionKey: read('MARKBRIDGE_V3_SUBSCRIPTION_KEY'),
     v3Token: read('MARKBRIDGE_V3_TOKEN'),
-    /** The secret token of the operator who changes stages. */
     operatorToken: read('MARKBRIDGE_OPERATOR_TOKEN'),
   }
 }

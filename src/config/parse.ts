@@ -113,7 +113,6 @@ function hintOf(issue: z.core.$ZodIssue): string {
   return near === undefined ? '' : `; did you mean ${near}?`
 }
 
-/** Formats a path, such as `partners[0].v3.budgetMs`. */
 function formatPath(path: readonly PropertyKey[]): string {
   return path.reduce<string>((text, key) => {
     if (typeof key === 'number') return `${text}[${key}]`

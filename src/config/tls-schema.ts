@@ -18,7 +18,6 @@ const privateKey = secret.refine(
 
 const NOT_THE_KEY = 'is not the key of the certificate in cert'
 
-/** The certificate and the key of a listener. */
 export const listenerTlsSchema = z
   .strictObject({
     cert: key(

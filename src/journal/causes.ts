@@ -10,7 +10,6 @@ const correct = 'Correct the record in the client, then send the record in a new
 const lookUp = 'Look the mark up in the service. If the mark is missing, send the mark in a new batch.'
 const sendNew = 'Send the mark in a new batch.'
 
-/** The causes by the reason that the journal stores. */
 const causes: Readonly<Record<string, readonly [cause: string, remedy: string]>> = {
   ATT_VAL_2: [
     'the service does not know the event',

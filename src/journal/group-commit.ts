@@ -96,7 +96,7 @@ interface Entry {
   readonly resolve: (result: OperationResult) => void
   readonly reject: (error: AdapterError) => void
   readonly cancelDeadline: () => void
-  /** `sent` while the journal does not know whether the operation is durable. */
+  /** `sent` if the operation was sent to the store and may be durable. */
   state: 'waiting' | 'sent'
   gate: CommitGate | undefined
   /** True once an attempt got no reply. The operation may be durable until a later attempt gets a reply. */

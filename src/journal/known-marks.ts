@@ -112,7 +112,7 @@ interface KeyRecord extends RecordRef {
   readonly state: number
   readonly mark: string | null
   readonly superseded: number
-  /** The hash of the bytes of the batch, by which copies of one batch are recognised. */
+  /** The hash of the bytes of the batch, which is equal for copies of one batch. */
   readonly content: string
   readonly receivedMs: number
 }
@@ -124,7 +124,6 @@ interface History {
   readonly records: readonly KeyRecord[]
   /** `after[i]` says whether any of the records from `i` on was or may be applied. */
   readonly after: readonly Newer[]
-  /** The results of `newerSince` by batch and time. */
   readonly since: Map<string, Newer>
 }
 

@@ -67,7 +67,7 @@ function readStarted(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    // A zombie has ended, but its parent has not reaped it yet.
+    // Returns an empty text for a zombie: a process that has ended, but that its parent has not reaped yet.
     return fields[0] === 'Z' ? '' : fields[19]
   } catch {
     // The system has no /proc, or /proc hides the processes of other users (proc(5), hidepid).

@@ -179,7 +179,6 @@ interface Unreadable {
   readonly usable: boolean
 }
 
-/** Returns the damaged entries of `journal_meta`, or `undefined` if no entry is damaged. */
 export async function findUnreadable(
   db: Kysely<JournalTables>,
   dialect: Dialect,

@@ -148,7 +148,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     },
     onLost: () => {
       events?.leaseLost()
-      // The database may be an old copy that does not know this instance, which the check within a commit detects.
+      // Commits, because the check within a commit detects a database that is an old copy and does not know this instance.
       probe()
     },
   })
@@ -200,7 +200,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     group.submit({ kind: 'answered', batches }, timeoutMs).catch(() => undefined)
   }
   probe = () => recordAnswered([])
-  // A wall clock that jumps ahead while the process runs must not delete anything.
+  // Uses the earlier of two clocks, so that a wall clock that jumps ahead while the process runs deletes nothing.
   const openedMs = clock.wallMs() - clock.nowMs()
   const retentionMs = (): number => Math.min(clock.wallMs(), openedMs + clock.nowMs())
   const purgeOld = async (): Promise<void> => {
@@ -286,7 +286,7 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
         credentials,
         beforeRelay: how === 'beforeRelay',
       } as const
-      // If this call fails although its commit succeeds, `findAbandoned` finds the reopened records.
+      // Needs no handling of a call that fails although its commit succeeds, because `findAbandoned` finds the reopened records.
       return submit(operation, timeoutMs)
     },
     load: (batch) => ask(() => readBatch(db, batch, unsealing)),

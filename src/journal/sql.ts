@@ -166,7 +166,7 @@ export function createStatements(dialect: Dialect) {
       outcomeColumns.map((column) => `${nameOf(column)} = u.${nameOf(column)}`).join(),
       'r.batch = u.batch and r.position = u.position',
     ),
-    // Ends those active records of a key that are in the state `old` and older than the given place.
+    // Ends the active records of a key that are in the state `old` and older than the record at `batch` and `position`.
     supersede: `update journal_records as r set state = x.next, active = 0, retry = null, reason = coalesce(x.why, r.reason),
         superseded = 1, mark = null, settled_ms = x.ms
       from (select o.batch as b, o.position as p, u.next, u.reason as why, u.settled_ms as ms

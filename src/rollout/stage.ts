@@ -31,7 +31,6 @@ export const settingSchema = z.object({
 
 export type StageSetting = Readonly<z.infer<typeof settingSchema>>
 
-/** The options that an operator gives with a step. */
 export interface StepOptions {
   readonly percent?: number | undefined
   readonly always?: readonly string[] | undefined

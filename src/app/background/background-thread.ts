@@ -16,7 +16,6 @@ interface ThreadOptions {
   /** A callback that receives the error that ended the thread or prevented its start. */
   readonly onFailure: (cause: unknown) => void
   readonly clock: Clock
-  /** Aborts when the adapter stops. */
   readonly stop: AbortController
   readonly startThread: typeof startBackground
 }

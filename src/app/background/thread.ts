@@ -59,7 +59,7 @@ function runBackground(
   const clock = backgroundClock
   const nowMs = (): number => Date.now() + aheadMs
   const stop = new AbortController()
-  // A failed note is ignored, because the main thread reports its own failures.
+  // Ignores a failed note, because the main thread reports its own failures.
   const note = (what: Note): void => void main.call('note', what).catch(() => undefined)
   const onFailure = (cause: unknown): void => {
     if (!stop.signal.aborted) note({ kind: 'internalError', event: toInternalError(cause) })
@@ -94,7 +94,7 @@ function runBackground(
     share,
     clock,
     ask,
-    // The rules are created again each day, because a rule may expire while the adapter runs.
+    // Creates the rules again each day, because a rule may expire while the adapter runs.
     rulesOf: (partner) => {
       const today = new Date(nowMs()).toISOString().slice(0, 10)
       if (today !== rulesDay) {
@@ -115,7 +115,7 @@ function runBackground(
     const fingerprint = fingerprintOf(exchange)
     const compared: ComparedExchange = { ...head, check, fingerprint, records, delaysMs }
     const posted = { seen: toSeen(compared), exchange: isObserved ? compared : undefined }
-    // A failure to get the key is ignored, because the journal reports its own failure.
+    // Ignores a failure to get the key, because the journal reports its own failures.
     const isKept = hasStore && records.length > 0
     const key = isKept ? await main.call('evidenceKey', head).catch(() => undefined) : undefined
     const evidence = key && { period: key.period, entry: toEntry(compared, toEvidenceKey(key)) }

@@ -16,7 +16,6 @@ export interface SameIds {
   readonly answered: number
 }
 
-/** A batch to begin, with the hashed keys of its records. */
 export interface Beginning {
   readonly batch: NewBatch
   readonly hasRoom: boolean
@@ -178,7 +177,7 @@ interface Arrival {
 
 /**
  * Decides whether an arriving batch is new. `earlier` lists the batches of the same owner and ids that are not retired: first the batches
- * with the same content, then the others, the newest first in each part.
+ * with the same content, then the others, each newest first.
  */
 function judgeArrival(
   arriving: Pick<NewBatch, 'receivedMs' | 'side' | 'replacesBatch' | 'resendOf' | 'content'>,

@@ -42,7 +42,7 @@ const json = (list: readonly (number | string)[]): string => JSON.stringify(list
 
 interface OpeningRow {
   readonly commits: number
-  /** The commit count in the slot of this process's last commit. */
+  /** The number of commits in the slot in which this process made its last commit. */
   readonly before: number | null
   readonly beforeMarker: string | null
   /** The highest batch number, including the numbers reserved for this group. */

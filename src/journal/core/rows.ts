@@ -70,7 +70,6 @@ export interface Changes {
   /** Changes to the counts of stored batches. `states` is indexed by the codes of the states. */
   readonly counts: Map<number, { readonly states: number[]; active: number }>
   readonly retired: number[]
-  /** Batches whose credentials were accepted. */
   readonly accepted: number[]
   readonly forgotten: number[]
   /** Changes to the totals of each partner, indexed by the codes of the states. */

@@ -18,16 +18,16 @@ interface PoolOptions {
 
 /** Settings of each connection. These settings override the defaults of the role and the database, and the options of the URL. */
 const SETTINGS = {
-  // A commit returns only once it is on the disk.
+  // Makes a commit return only once it is on the disk.
   synchronous_commit: 'on',
-  // After waiting for a lock, a transaction sees what other transactions committed meanwhile.
+  // Lets a transaction that waited for a lock see what other transactions committed meanwhile.
   default_transaction_isolation: "'read committed'",
   // Plans are cached per connection, and made while the tables are nearly empty. The planner would then scan or hash whole tables, which
   // takes longer with every batch until the server analyses the tables. Every frequent query of the journal has an index.
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
-  // Plans that still need a scan count as expensive, and PostgreSQL would compile them each time.
+  // With the settings above, plans that need a scan count as so expensive that PostgreSQL would compile them each time.
   jit: 'off',
 }
 

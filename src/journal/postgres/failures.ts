@@ -54,7 +54,7 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
   ['XX00', 'damaged', 'the database is damaged'],
 ]
 
-/** Meanings of failures without a code, recognised by the words of the driver. */
+/** Meanings of failures without an SQLSTATE code, which are recognised by the message of the driver. */
 const causes: readonly (readonly [words: RegExp, message: string, remedy: string])[] = [
   [
     /does not support SSL|establishing an SSL connection/,

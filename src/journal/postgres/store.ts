@@ -170,7 +170,7 @@ const runOn =
   async <Row>(name: StatementName, ...values: readonly unknown[]): Promise<readonly Row[]> => {
     const query = { name: `journal_${name}`, text: statements[name], values: values.map(toParameter) }
     const { rows } = await client.query(query)
-    // Only the caller knows the columns of a statement; the driver cannot check them.
+    // Casts the rows, because the driver does not know the columns of a statement.
     return rows as Row[]
   }
 

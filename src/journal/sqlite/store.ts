@@ -122,7 +122,7 @@ async function findBrokenPage(db: Kysely<JournalTables>): Promise<string | undef
     : 'its file has broken pages (PRAGMA integrity_check)'
 }
 
-/** Waits for the caller's turn. Resolves with the function that ends the turn. */
+/** Waits for the connection. Resolves with the function that frees the connection. */
 type Lock = () => Promise<() => void>
 
 /** Creates the lock of the single connection, which group commits and transactions use in turn. */
@@ -148,7 +148,7 @@ function createDriver(ask: Ask, lock: Lock): Driver {
   const connection = {
     executeQuery: async <Row>({ sql: text, parameters }: CompiledQuery): Promise<QueryResult<Row>> => {
       const { rows, changes } = (await ask({ kind: 'query', sql: text, parameters })) as QueryAnswer
-      // Kysely derives the type of a row from the query; the driver cannot check the type.
+      // Casts the rows, because Kysely derives their type from the query and the driver does not know it.
       return { rows: rows as unknown as Row[], numAffectedRows: BigInt(changes) }
     },
     streamQuery: () => {
@@ -208,7 +208,7 @@ function startWorker(start: ThreadStart): Ask {
     const value = await new Promise<unknown>((resolve, reject) => {
       worker.postMessage(request)
       waiting.push({ resolve, reject })
-      // The thread keeps the program alive only while a request is unanswered.
+      // Keeps the program alive only while a request to the thread is unanswered.
       worker.ref()
     })
     if (request.kind === 'close') await worker.terminate()

@@ -105,7 +105,7 @@ const toFailure = (error: unknown): ThreadFailure => ({
 const errnoCode = (error: unknown): number => (error instanceof Error && 'syscall' in error ? 14 : 0)
 
 function query(text: string, parameters: readonly unknown[]): QueryAnswer {
-  // An error such as a full disk may already have ended the transaction. There is then nothing to roll back.
+  // Does nothing if an error such as a full disk has already ended the transaction.
   if (text === 'ROLLBACK' && !openFile().isTransaction) return { rows: [], changes: 0 }
   const statement = (text === 'ROLLBACK' ? openFile() : openIntact()).prepare(text)
   // Kysely's parameters come from this program, and messages between threads keep the types of values.
@@ -154,13 +154,13 @@ function createRun(database: DatabaseSync): RunStatement {
   // Rows are read synchronously. A group waits only for compression in other threads.
   // eslint-disable-next-line @typescript-eslint/require-await
   return async <Row>(name: StatementName, ...values: readonly unknown[]): Promise<readonly Row[]> => {
-    // A full disk ends the transaction. SQLite would then commit each later statement on its own.
+    // Rejects every statement after a full disk has ended the transaction, because SQLite would commit each on its own.
     if (!database.isTransaction) throw new AdapterError('ADP_INTERNAL', 'The transaction has ended.')
     const execute = prepared.get(name) ?? prepare(name)
     prepared.set(name, execute)
     const [rows] = values
     const all = Array.isArray(rows) ? rows : [named(values as readonly SQLInputValue[])]
-    // Only the caller knows the columns and parameters of a statement; the driver cannot check them.
+    // Casts the rows, because the driver does not know the columns of a statement.
     return all.flatMap((row: Record<string, SQLInputValue>) => execute(row)) as Row[]
   }
 }
@@ -169,7 +169,7 @@ function createRun(database: DatabaseSync): RunStatement {
 function openDatabase({ path, existing, busyMs }: ThreadStart): DatabaseSync {
   if (existing) accessSync(path, constants.W_OK)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  // SQLite gives the files beside the database (-wal, -shm) the same permissions.
+  // Sets the permissions here, because SQLite gives the files beside the database (-wal, -shm) the same permissions.
   closeSync(openSync(path, 'a', 0o600))
   const database = new DatabaseSync(path, { timeout: busyMs })
   useWal(database, busyMs)

@@ -22,7 +22,6 @@ const MAX_SCHOOLS = 2_000
 const count = z.int().nonnegative()
 const pairCounts = z.strictObject({
   pairs: count,
-  /** The number of learner-days that differed in any check. */
   differing: count,
   /** For each bit of `checkBits`, the number of hashes with this bit in each school, largest first. */
   schools: z.array(z.array(count)).length(BITS),

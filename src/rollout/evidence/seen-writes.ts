@@ -68,7 +68,6 @@ export interface SeenSide {
   /** The number of distinct records, at most `MAX_WRITTEN`. */
   readonly records: number
   readonly schools: number
-  /** The fingerprints of the attendance codes. */
   readonly codes: readonly string[]
 }
 
@@ -164,7 +163,6 @@ export function createLiveSeen({ evidence, store }: LiveSeenOptions) {
 
 /** Creates the function that builds the entry of a write: its counts, and each record that this instance has not yet added to the period. */
 function createWritten() {
-  /** The added hashes, by partner and side. */
   const added = new Map<string, { readonly period: number; readonly hashes: Set<string> }>()
   return (
     { partner, side, unit }: Pick<SeenWrite, 'partner' | 'side' | 'unit'>,

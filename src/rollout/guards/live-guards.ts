@@ -62,7 +62,6 @@ export async function readGuardState(
 export function createLiveGuards(options: LiveGuardsOptions) {
   const { store, nowMs, events, metrics } = options
   const watched = new Map<string, { readonly revision: number; readonly windows: TrialWindows }>()
-  /** The revision of the last warning about each partner. */
   const warned = new Map<string, number>()
   const addWindows = async (
     partner: string,

@@ -101,10 +101,8 @@ function addRecent(before: CountedSides, trials: readonly CountedTrial[]): Count
 }
 
 interface Counts {
-  /** The counts on V3. */
   readonly trials: number
   readonly bad: number
-  /** The counts on V2. */
   readonly controlTrials: number
   readonly controlBad: number
 }
@@ -211,7 +209,6 @@ export function describeAlarm(figures: CountedSides): string {
   return `V3 does worse than V2 at the same time: ${describeSides(figures)}.`
 }
 
-/** Describes what the guards have counted since the stage or the percentage changed. */
 export function describeGuards(state: GuardState): string {
   const { kind, figures } = judge(state)
   if (kind === 'alarm') return describeAlarm(figures)

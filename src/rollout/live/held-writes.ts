@@ -37,7 +37,6 @@ interface Held extends HeldWrite {
   cancel: () => void
 }
 
-/** Creates the queue of writes that wait for their stage. */
 export function createHeldWrites({ clock, max, limitsMs, metrics }: HeldWritesOptions) {
   const all = new Set<Held>()
   const refuse = (held: Held, reason: Wait | 'overloaded'): void => {

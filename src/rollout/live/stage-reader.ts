@@ -156,7 +156,7 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
       if (state.known.view === view) accept(latest, asked, lease)
       else polling.now()
     } catch {
-      // The journal itself reports why it cannot be read.
+      // Ignores the error, because the journal itself reports why it cannot be read.
     }
     // A stopped instance must neither save nor acknowledge the stages that it reads.
     if (isStopped) return

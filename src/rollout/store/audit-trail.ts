@@ -47,12 +47,12 @@ export interface AuditEntry
   readonly action: AuditAction
 }
 
-/** The content that is shown for an entry that another program changed. */
+/** The content that is shown for an entry whose stored content cannot be parsed. */
 const unreadable = { atMs: 0, by: '', from: undefined, to: undefined, revision: 0, reason: '(unreadable)' }
 
 function fromAuditRow({ entry, partner, action, content }: AuditRow): AuditEntry {
   const { from, to, ...others } = parseStored(contentSchema, content) ?? unreadable
-  // An action that this version does not know is shown unchanged.
+  // Casts any action, so that an action that this version does not know is shown unchanged.
   return { entry, partner, action: action as AuditAction, from, to, ...others }
 }
 

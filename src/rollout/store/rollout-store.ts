@@ -37,7 +37,7 @@ export function createRolloutStore(database: JournalDatabase) {
     verify: (known?: Head) => ask((db) => verifyTrail(db, known)),
     /** Returns the lost instances that have not come back. Without the journal, they may serve a saved `legacy` stage without limit. */
     lost: () => ask((db) => readLostInstances(db, database, ownIdentity())),
-    /** Replaces the earlier acknowledgements of an instance. */
+    /** Stores acknowledgements of an instance, which replace its earlier acknowledgements of the same partners. */
     acknowledge: (instance: number, rows: readonly Acknowledgement[]) =>
       ask((db) => acknowledge(db, instance, rows)),
     /** Deletes the acknowledgements of an instance that stops in an orderly way. */
