@@ -56,7 +56,7 @@ export const errorRules = {
   // V3 rejected the credentials that the configuration provides for a partner. The client cannot correct them.
   ADP_V3_CREDENTIALS: { class: 'upstream', status: 502, retryable: true, exposed: true },
   ADP_BUDGET_EXCEEDED: { class: 'upstream', status: 503, retryable: true, exposed: true },
-  // A newer record of the same learner and event was applied first, so this record will never be applied.
+  // A newer record of the same learner and event was or may have been applied first, so this record will never be applied.
   ADP_SUPERSEDED: { class: 'upstream', status: 409, retryable: false, exposed: true },
   // A newer record of the same learner and event replaced this record, which may have been applied before.
   ADP_SUPERSEDED_UNKNOWN: { class: 'upstream', status: 409, retryable: false, exposed: true },

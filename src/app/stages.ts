@@ -39,7 +39,7 @@ export function createStageFile(journal: JournalConfig): KeptStages {
 }
 
 async function syncFolder(path: string): Promise<void> {
-  // Windows cannot flush a folder, and NTFS logs its entries itself.
+  // Does nothing on Windows, which cannot flush a folder. NTFS logs changes of a folder itself.
   if (process.platform === 'win32') return
   const folder = await open(path, 'r')
   try {

@@ -145,8 +145,8 @@ async function rewriteFiles(store: Store): Promise<boolean> {
     }
     return false
   } catch (error) {
-    // The database is busy, the disk is full, or the statement timed out. The rows are deleted, but the files may still contain old copies
-    // of their content.
+    // Reports an incomplete rewrite if the database is busy, the disk is full or the statement timed out. The rows are deleted, but the
+    // files may still contain old copies of their content.
     if (store.toStoreError(error).kind === 'transient') return false
     throw error
   }

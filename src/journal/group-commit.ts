@@ -182,7 +182,8 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
       return
     }
     if (final) alone = entries.length
-    // An operation that may be durable is retried even if no caller waits. Only a reply shows whether the operation must be finished.
+    // Retries an operation that may be durable even if no caller waits, because only a reply of the store shows whether the operation is
+    // durable.
     for (const entry of entries) entry.doubtful ||= storeError.kind === 'doubtful'
     const remaining = entries.filter(({ abandoned, doubtful }) => !abandoned || (doubtful && !ending))
     for (const entry of remaining) entry.state = entry.doubtful ? 'sent' : 'waiting'

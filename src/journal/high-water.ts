@@ -221,7 +221,7 @@ const isErrno = (error: unknown, code: string): boolean =>
   error instanceof Error && 'code' in error && error.code === code
 
 function syncFolder(path: string): void {
-  // Windows cannot flush a folder, and NTFS logs its entries itself.
+  // Does nothing on Windows, which cannot flush a folder. NTFS logs changes of a folder itself.
   if (process.platform === 'win32') return
   const folder = openSync(path, 'r')
   try {

@@ -70,7 +70,7 @@ function readStarted(pid: number): string | undefined {
     // Returns an empty text for a zombie: a process that has ended, but that its parent has not reaped yet.
     return fields[0] === 'Z' ? '' : fields[19]
   } catch {
-    // The system has no /proc, or /proc hides the processes of other users (proc(5), hidepid).
+    // Reading fails if the system has no /proc, or if /proc hides the processes of other users (proc(5), hidepid).
     return undefined
   }
 }

@@ -126,7 +126,7 @@ async function openSealed(
   of: SealedFor,
 ): Promise<Uint8Array> {
   const name = `the ${of.kind} of batch ${of.batch}`
-  // A column of SQLite may contain values of another type than its declared type.
+  // Checks the type, because a column of SQLite may contain values of another type than its declared type.
   if (!isBytes(body)) throw damagedRow(`${name} does not contain bytes`)
   if (keyId === null) {
     if (keys.length === 0 || plaintextAccepted) return body

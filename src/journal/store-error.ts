@@ -76,7 +76,7 @@ const sqliteRefusal: Meaning = ['refused', REFUSES]
 
 /** Maps SQLite's result codes (sqlite.org/rescode.html) to their meanings. An extended code is looked up before its primary code. */
 const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: string]>> = {
-  // ERROR, MISUSE and RANGE: the statement or its parameters do not fit the tables or this version of node:sqlite.
+  // SQLITE_ERROR, SQLITE_MISUSE and SQLITE_RANGE: the statement or its parameters do not fit the tables or this version of node:sqlite.
   1: sqliteMistake,
   21: sqliteMistake,
   25: sqliteMistake,
@@ -93,11 +93,11 @@ const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: str
   // Neither waiting nor free space repairs these three errors, because the file does not contain what SQLite wrote.
   11: ['damaged', 'the database file is damaged'],
   26: ['damaged', 'the file is not a database'],
-  // IOERR_SHORT_READ: the file ends before its last page.
+  // SQLITE_IOERR_SHORT_READ: the file ends before its last page.
   522: ['damaged', 'the database file is truncated'],
-  // READONLY_DBMOVED.
+  // SQLITE_READONLY_DBMOVED.
   1032: ['damaged', 'its file was deleted or renamed while it was in use'],
-  // TOOBIG, CONSTRAINT, MISMATCH.
+  // SQLITE_TOOBIG, SQLITE_CONSTRAINT and SQLITE_MISMATCH.
   18: sqliteRefusal,
   19: sqliteRefusal,
   20: sqliteRefusal,

@@ -99,7 +99,10 @@ async function readOpen(
   return batches
 }
 
-/** Creates `findAbandoned`. It returns a batch that an earlier call found unattended, once the journal calls made before that call have ended. */
+/**
+ * Creates `findAbandoned`, which returns a batch once an earlier call has found the batch unattended and the journal calls before that
+ * earlier call have ended.
+ */
 export function createFindAbandoned(
   { db }: Store,
   calls: Pick<GroupCommit, 'submitted' | 'areEnded'>,

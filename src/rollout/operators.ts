@@ -29,7 +29,9 @@ export interface Actor {
   readonly reveal: boolean
 }
 
-/** The prefix of users of the operating system. Names in the configuration contain no colon. */
+/**
+ * The prefix of the names of operating-system users. Names in the configuration contain no colon, so the two kinds of names never collide.
+ */
 const SYSTEM = 'os:'
 
 /** The actions that each role allows. Every role except `viewer` allows the kill switch `back`. */

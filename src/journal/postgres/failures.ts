@@ -30,7 +30,7 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
   ],
   ['42P01', 'transient', REFUSES],
   ['42', 'internal', 'internal error: PostgreSQL rejects a statement'],
-  // The database rejects the data, or the data violates a constraint.
+  // Codes for data that the database rejects, and for violated constraints.
   ['22', 'refused', REFUSES],
   ['23', 'refused', REFUSES],
   [
@@ -48,7 +48,7 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
   ['08P01', 'transient', 'the server rejected the start of the connection', PARAMETERS],
   ['08', 'transient', UNREACHABLE],
   ['57', 'transient', 'the database is shutting down or takes too long'],
-  // A deadlock or a serialisation failure.
+  // Codes for deadlocks and serialisation failures.
   ['40', 'transient', 'the database is busy with other transactions'],
   ['XX000', 'transient', REFUSES],
   ['XX00', 'damaged', 'the database is damaged'],

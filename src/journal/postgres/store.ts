@@ -115,7 +115,7 @@ export function createCommit(
     const [lastGroup] = await run<{ marker: string | null }>('findMarker', slotOf(instance))
     // Compares markers, because the number of a transaction proves nothing: after a crash the server reuses numbers that it had not stored.
     if (lastGroup?.marker === marker) for (const one of results) resolved.set(...one)
-    // Another instance has used the slot since, so the result cannot be found out. Recovery finishes the batch if the batch was stored.
+    // If another instance has used the slot since, the result cannot be found out. Recovery finishes the batch if the batch was stored.
     else if (lastGroup?.marker?.startsWith(markerOf(instance, secrets.process, '')) === false)
       for (const [one] of results) if (one.kind === 'begin') resolved.set(one, 'doubtful')
     doubt = undefined

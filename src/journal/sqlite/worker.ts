@@ -108,7 +108,7 @@ function query(text: string, parameters: readonly unknown[]): QueryAnswer {
   // Does nothing if an error such as a full disk has already ended the transaction.
   if (text === 'ROLLBACK' && !openFile().isTransaction) return { rows: [], changes: 0 }
   const statement = (text === 'ROLLBACK' ? openFile() : openIntact()).prepare(text)
-  // Kysely's parameters come from this program, and messages between threads keep the types of values.
+  // Casts the parameters, because they come from this program, and messages between threads keep the types of values.
   const values = named(parameters as readonly SQLInputValue[])
   if (statement.columns().length > 0) return { rows: statement.all(values), changes: 0 }
   return { rows: [], changes: statement.run(values).changes }

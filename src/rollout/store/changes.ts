@@ -401,7 +401,7 @@ async function findUndrained(
   partner: string,
   revision: number,
 ): Promise<readonly Undrained[]> {
-  // Under this lock, an instance that registers later reads the changes of this transaction.
+  // Takes a lock on the instances, so that an instance that registers later reads the changes of this transaction.
   if (database.dialect === 'postgres') {
     // Fails after 500 ms if a process stalls while it renews its lease, because the kill switch `back` waits for this transaction.
     await sql`set local lock_timeout = '500ms'`.execute(db)

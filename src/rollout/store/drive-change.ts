@@ -75,7 +75,7 @@ export async function driveApproved(
     ({ partners }) => {
       const { state, pending } = partners.get(partner) ?? {}
       const isApproved = pending?.revision === revision && !pending.needsApproval
-      // `drain` finds out whether the change was already committed.
+      // Counts a committed change as approved too. `drain` then finds out that the change was committed.
       return isApproved || state?.revision === revision ? { kind: 'approved' as const } : undefined
     },
   )
