@@ -147,7 +147,7 @@ export interface StoredRecord {
   readonly attempts: number
 }
 
-/** A record and an older record of the same key, which V3 serves. The older record is open, or is unknown and will be read back. */
+/** A record and an older record of the same key. V3 serves the older record, which is open, or is unknown and will be read back. */
 export interface OlderUnsettled {
   readonly own: RecordRef
   readonly older: RecordRef

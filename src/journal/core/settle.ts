@@ -108,8 +108,8 @@ function settleOne(
 }
 
 /**
- * Ends the settled records that are active and superseded by a newer record of the same key. The newer record was settled in the same
- * commit or, if V2 may have received the newer record, earlier. Returns the newest superseding record of each key that has older records.
+ * Ends the settled records that are active and superseded by a newer record of the same key. Either the newer record was settled in the
+ * same commit, or V2 may have received the newer record earlier. Returns the newest superseding record of each key that has older records.
  */
 function supersede(
   { changes }: ChangeContext,

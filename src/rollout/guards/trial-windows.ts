@@ -1,6 +1,6 @@
 import type { Side } from '../stage.ts'
 
-/** The bad outcomes of a write, worst first. If several apply, a write counts as the first of them. */
+/** The bad outcomes of a write, worst first. A write with several bad outcomes counts as the first of them. */
 export const badOutcomes = ['unknown', 'serverError', 'refused', 'slow'] as const
 export type BadOutcome = (typeof badOutcomes)[number]
 
@@ -128,9 +128,15 @@ function stratumOf(records: number): number {
   return found === -1 ? sizes.length : found
 }
 
-/** Slowness is judged by at most `MAX_SAMPLES` and at least `MIN_SAMPLES` of the latest writes of the same size class on V2. */
+/**
+ * A write is compared with the latest writes of the same size class on V2: at most `MAX_SAMPLES`. With fewer than `MIN_SAMPLES` no write
+ * counts as slow.
+ */
 const [MAX_SAMPLES, MIN_SAMPLES] = [500, 50]
-/** A write is slow above 2 s and three times V2's 95th percentile. V3 may be a little slower than V2 in each call without any harm. */
+/**
+ * A write is slow if it takes more than 2 s and more than three times V2's 95th percentile. It does no harm if V3 is a little slower than
+ * V2.
+ */
 const [FLOOR_MS, TIMES_P95] = [2_000, 3]
 
 function isSlowAgainst(ofV2: readonly number[], latencyMs = 0): boolean {

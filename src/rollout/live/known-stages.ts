@@ -161,7 +161,8 @@ function nextProgress(
 }
 
 /**
- * Returns a function that is true if every live instance serves a partner by a revision and has no V3 write of the partner in progress.
+ * Returns a function that returns true if every live instance serves a partner by a revision and has no V3 write of the partner in
+ * progress.
  */
 function drainedIn({
   acknowledgements,

@@ -88,7 +88,7 @@ export function createStoredStages(options: StoredStagesOptions) {
   }
   /**
    * Returns why a write has to wait for the store, or `undefined` if the write need not wait. At `shadow` V2 serves without the store for
-   * the resend window only, because a step to `canary` waits for as long after this instance has lost its lease.
+   * the resend window only, because a step to `canary` waits only that long after this instance has lost its lease.
    */
   const waitFor = (stage: Stage, isCurrent: boolean, last: boolean): Wait | undefined => {
     if (isCurrent) return undefined
