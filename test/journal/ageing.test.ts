@@ -37,10 +37,10 @@ it('the age of a journal grows once per hour with any number of open instances, 
   }
   const next = await open()
   expect([one, other, next].map((each) => each.ageMs())).toEqual(Array(3).fill(12 * HOUR_MS))
-  // The ages of instances may differ by the interval between two stored ages.
+  // `forgottenAgeMs` is lower by the interval between two stored ages (a 96th of a day), by which the ages of instances may differ.
   await clock.pass(12 * HOUR_MS)
   expect([next.ageMs(), next.forgottenAgeMs()]).toEqual([DAY_MS, -DAY_MS / 96])
-  // An instance that could not store its age takes over the stored one.
+  // An instance whose age is lower than the stored age takes over the stored age when it saves.
   await one.save()
   await clock.pass(HOUR_MS)
   const late = await open()

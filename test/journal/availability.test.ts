@@ -88,14 +88,14 @@ it('the availability monitor throws ADP_JOURNAL_DAMAGED for a damaged store and 
 it.each<[string, StoreError]>([
   ['a query fails because of contention with other transactions', { ...gone, contended: true }],
   ['the store refuses the data of one query', { ...gone, kind: 'refused' }],
-])('the availability monitor takes the store for available when %s', async (_what, fault) => {
+])('the availability monitor still treats the store as available when %s', async (_what, fault) => {
   const { availability, said, ask } = start()
   await expect(ask(fault)).rejects.toMatchObject({ code: 'ADP_JOURNAL_UNAVAILABLE' })
   expect(availability.isAvailable()).toBe(true)
   expect(said).toEqual([])
 })
 
-it('the availability monitor rethrows a configuration error and takes the store for available', async () => {
+it('the availability monitor rethrows a configuration error and still treats the store as available', async () => {
   const { availability, ask } = start()
   const missing = new AdapterError('ADP_CONFIGURATION', 'no key')
   await expect(ask(missing)).rejects.toBe(missing)

@@ -31,7 +31,7 @@ export async function beginNew(journal: Journal, batch: NewBatch): Promise<numbe
   return begun.batch
 }
 
-/** Returns `after` of a new batch as an object, which is easier to compare. */
+/** Returns the predecessors (`after`) of a new batch as an object, which is easier to compare. */
 export function afterOf(begun: BeginResult): unknown {
   return begun.kind === 'new' ? Object.fromEntries(begun.after) : begun
 }
@@ -47,6 +47,6 @@ export async function statesOf(journal: Journal, batch: number): Promise<readonl
   return stored?.records.map(({ state, superseded }) => (superseded ? `${state}, superseded` : state)) ?? []
 }
 
-/** Returns the request of a batch as text, or an empty string if it is not stored. */
+/** Returns the request of a batch as text, or an empty string if the request is not stored. */
 export const textOf = (stored: StoredBatch | undefined): string =>
   Buffer.from(stored?.payload ?? []).toString()

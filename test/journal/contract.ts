@@ -12,8 +12,8 @@ import { describeUnsettled } from './contract/unsettled.ts'
 import { toSubject } from './contract/subject.ts'
 
 /**
- * Checks a kind of journal against the contract of all journals with a store (src/journal/journal.ts). `newUrl` returns the URL of a new
- * journal, and `runs` is the number of random call sequences.
+ * Defines the tests that every journal with a store must pass (src/journal/journal.ts). `newUrl` returns the URL of a new journal, and
+ * `runs` is the number of random call sequences.
  */
 export function describeJournal(name: string, runs: number, newUrl: () => Promise<string>): void {
   const subject = toSubject(name, runs, newUrl)

@@ -43,7 +43,7 @@ describe.skipIf(missingPostgres() !== undefined)(
         await client.end()
       }
     }
-    /** Copies the database as it is now, as a dump and a restore would. */
+    /** Copies the database as it is now, in place of a dump. */
     const dump = (url: string): Promise<void> =>
       administer(url, `create database ${nameOf(url)}_dump template ${nameOf(url)}`)
     const restore = (url: string): Promise<void> =>
@@ -87,7 +87,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       })
       expect(journal.isAvailable()).toBe(false)
       await journal.close()
-      // Neither a process nor a high-water file counts the lost commit here. PostgreSQL itself shows that this is another database.
+      // No process and no high-water file has counted the lost commit. Only the id of the database in PostgreSQL reveals the restore.
       await expect(openJournal({ url })).rejects.toMatchObject(refusal(/restored from a dump/))
       const condition = await examineJournal({ url })
       expect(condition).toMatchObject({ damage: expect.stringMatching(/dump/) as unknown, usable: true })
@@ -162,7 +162,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       const adopted = await adoptJournal({ url, highWaterFile }, condition, DAY_MS, nowMs)
       expect(adopted).toEqual({ readBackUntilMs: nowMs + DAY_MS, setAside: [] })
       const next = await open(url, highWaterFile)
-      // The journal also waits until its age has grown by a day.
+      // The time may be later, because the journal also waits until its age has grown by a day.
       expect(next.readBackUntilMs).toBeGreaterThanOrEqual(nowMs + DAY_MS)
       expect(await statesOf(next, 1)).toEqual(['confirmed'])
       expect(await next.begin(batchOf(['two'], { name: 'two' }))).toMatchObject({ kind: 'new' })
@@ -228,7 +228,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect((await stat(highWaterFile)).mode & 0o777).toBe(0o600)
       await journal.close()
       const last = readMark(highWaterFile)
-      // After a power cut the last marks may be missing.
+      // Restores an older high-water file, because a power cut may lose the last writes of the file.
       await writeFile(highWaterFile, before)
       await (await open(url, highWaterFile)).close()
       await rm(highWaterFile)

@@ -50,7 +50,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
       await expect(journal.begin(batchOf(['c']))).rejects.toMatchObject(refusal(text))
       await expect(journal.load(batch)).rejects.toMatchObject(refusal(text))
       expect(journal.isAvailable()).toBe(false)
-      // The instance loses its lease, so that it sends no records of earlier batches either.
+      // The instance loses its lease, so that it posts no records of earlier batches either.
       await vi.waitFor(() => expect(journal.lease()).toBeUndefined(), 60_000)
       expect(heard).toEqual([expect.stringMatching(text)])
       await journal.close()
@@ -83,7 +83,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
 })
 
 describe('opening an SQLite journal', () => {
-  /** Kills a process after at least two commits. Returns the folder with its files. */
+  /** Creates a journal in a process, and kills the process after three commits. Returns the folder of the journal. */
   async function leave(): Promise<string> {
     const folder = await mkdtemp(join(tmpdir(), 'markbridge-left-'))
     const file = `${folder}/journal.db`
@@ -204,7 +204,7 @@ describe('opening an SQLite journal', () => {
     const file = await leftBehind()
     const left = readMark(`${file}.mark`)
     expect(typeof left === 'string' ? left : totalOf(left.commits)).toBe(3)
-    // After a power cut the last marks may be missing.
+    // Restores an older high-water file below, because a power cut may lose the last writes of the file.
     const mark = await readFile(`${file}.mark`)
     const { journal } = await openSqlite(file)
     await beginNew(journal, batchOf(['c']))

@@ -22,7 +22,7 @@ const search = searchOf(LEARNER)
 const requestOf = (text: string): Buffer => Buffer.from(`{"Learner":"${text}"}`)
 const DUE_MS = Date.now() + 600_000
 
-/** Stores six batches: 1 and 3 are settled and name the learner, 2 and 6 name another learner, 4 waits, and 5 is open. */
+/** Stores six batches: 1 and 3 are settled and name the learner, 2 and 6 name another learner, 4 waits for a retry, and 5 is open. */
 async function fill(journal: Journal): Promise<void> {
   const begin = (name: string, text: string, credentials?: string) =>
     beginNew(journal, batchOf([text], { name, payload: requestOf(text), credentials }))
@@ -125,7 +125,7 @@ describe('the erasure of a batch that V2 served', () => {
     [replyOf(LEARNER, 'br', brotliCompressSync), true],
     [replyOf('another'), false],
     [replyOf('another', 'gzip', gzipSync), false],
-    // A reply that cannot be searched may name any learner.
+    // A reply that cannot be searched is deleted, because it may name any learner.
     [replyOf('another', 'gzip'), true],
     [replyOf('another', 'unheard-of'), true],
     [replyOf('another', undefined, gzipSync), true],
@@ -168,7 +168,7 @@ describe('the erasure of a batch that V2 served', () => {
         ])
       expect(await journal.balances()).toEqual(before)
       expect((await inspector.balances()).every(({ holds }) => holds)).toBe(true)
-      // A resend is still recognised as a batch for V2, so that the resend is refused.
+      // The journal still recognises a resend as a batch of V2, so that the adapter refuses the resend.
       const again = batchOf([`${LEARNER} 0`], { name: '0', payload: requestOf('again') })
       expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch: 1, side: 'v2' })
       await journal.settle(replies.length + 1, [confirmed(0, replyOf(LEARNER))])
@@ -187,7 +187,7 @@ describe('the erasure of a batch that V2 served', () => {
       return (await Promise.all(parts)).join('')
     }
     const gzipped = gzipSync(`{"Learner":"${LEARNER.toUpperCase()}","Comment":"é"}`).toString('latin1')
-    // The journal stores text, so a byte from 0x80 on takes two bytes.
+    // The journal stores the reply as text in UTF-8, in which each byte from 0x80 on becomes two bytes.
     const traces = [LEARNER, Buffer.from(gzipped).toString('latin1')]
     const full = await bytes()
     expect(traces.map((trace) => full.includes(trace))).toEqual([true, true])

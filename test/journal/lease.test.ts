@@ -7,7 +7,7 @@ import { isGone, ownIdentity } from '../../src/journal/process-identity.ts'
 import { batchOf, beginNew, confirmed } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
-/** Opens two instances on one file, each with its own clock, so that one instance can stand still while the other continues. */
+/** Opens two instances on one file, each with its own clock, so that a test can advance the clock of only one instance. */
 async function openTwo() {
   const file = `${await makeFolder()}/journal.db`
   const clocks = [createJournalClock(), createJournalClock()] as const
@@ -20,7 +20,7 @@ async function openTwo() {
   }
   const one = await openSqlite(file, { clock: clocks[0], leaseMs: 9_000, events })
   const two = await openSqlite(file, { clock: clocks[1], leaseMs: 9_000 })
-  /** Advances a clock, and waits for the file access that this starts. */
+  /** Advances a clock, and waits until `done` passes, because a renewal takes real time to access the file. */
   const passReal = async (ms: number, clock: (typeof clocks)[number], done: () => void | Promise<void>) => {
     await clock.pass(ms)
     await vi.waitFor(done, 60_000)
@@ -33,7 +33,7 @@ describe('a lease', () => {
     const { one, clocks, passReal } = await openTwo()
     expect(one.lease()).toBeDefined()
     await passReal(3_000, clocks[0], () => expect(one.lease()).toBeDefined())
-    // The lease of 9 s may be used for 80 % of its length, and the next renewal would come 3 s after the last.
+    // After a renewal, a lease of 9 s is valid for 80 % of this time. The next renewal would be 3 s after the last.
     await clocks[0].pass(2_999)
     expect(one.lease()).toBeDefined()
     await one.close()
@@ -50,7 +50,7 @@ describe('a lease', () => {
     await clocks[1].pass(1)
     expect(await two.takeOver()).toMatchObject([{ batch, after: new Map([[1, []]]) }])
     await expect(one.settle(batch, [confirmed(1)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
-    // The client gets the stored outcome and not the outcome that this instance settled earlier.
+    // Repeating an earlier outcome fails too, so that the client gets only the stored outcome.
     await expect(one.settle(batch, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
     await two.settle(batch, [confirmed(1)])
     await passReal(3_000, clocks[0], () => expect(lost).toEqual(['lost']))
@@ -105,7 +105,7 @@ describe('a lease', () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(one, batchOf(['a']))
     await two.takeOver()
-    // The host continues for a minute, which the first instance sees only by its wall clock.
+    // A minute passes, which the first instance later sees only on its wall clock.
     await clocks[1].pass(60_000)
     expect(await two.takeOver()).toMatchObject([{ batch }])
     clocks[0].setWall(60_000)
@@ -148,7 +148,7 @@ describe('a lease', () => {
     await clocks[1].pass(10_800)
     expect(await two.takeOver()).toEqual([])
     await two.close()
-    // Before its end, the second instance removed the first from the table of instances.
+    // The second instance has declared the first instance lost, so the first instance must renew its lease before a takeover.
     expect(await one.takeOver()).toEqual([])
     await one.renewLease()
     expect(await one.takeOver()).toMatchObject([{ batch }])
@@ -190,7 +190,7 @@ describe('a lease', () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
-    // An older copy of the database has neither the instance nor the commits.
+    // Simulates an older copy of the database, which has neither the instance nor the commits.
     await store.db.deleteFrom('journal_instances').where('id', '=', own).execute()
     await sql`update journal_commits set commits = commits - 1 where slot = ${slotOf(own)}`.execute(store.db)
     await expect(one.begin(batchOf(['b'], { name: 'two' }))).rejects.toMatchObject({
@@ -206,7 +206,7 @@ describe('a lease', () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
-    // The other process has raised the counts past the lost commits.
+    // Gives the number to another process. The commit counts stay, because the other process would have raised them again.
     const rows = store.db.updateTable('journal_instances')
     await rows.set({ started: 'later' }).where('id', '=', own).execute()
     const refused = { code: 'ADP_JOURNAL_DAMAGED' }
@@ -218,7 +218,7 @@ describe('a lease', () => {
 
   it('expires if the store cannot renew the lease in time, and is renewed afterwards', async () => {
     const { one, clocks, store } = await openTwo()
-    // Another process holds the write lock for a long time.
+    // Holds the write lock for a long time, as another process might.
     let end: (() => void) | undefined
     const held = store.exclusively(() => new Promise<void>((resolve) => (end = resolve)))
     await vi.waitFor(() => expect(end).toBeDefined(), 60_000)

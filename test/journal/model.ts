@@ -77,7 +77,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
 
 export const scripts = fc.array(act, { minLength: 1, maxLength: 25 })
 
-/** Runs a script and compares every answer of the journal with a model that has no tables. */
+/** Runs a script and compares every result of the journal with a model that has no tables. */
 export async function followScript(journal: Journal, script: readonly Act[]): Promise<void> {
   const batches: ModelBatch[] = []
   for (const one of script) {
@@ -186,7 +186,7 @@ async function settle(
   })
   if (settled.length === 0) return
   const told = settled.map(([, one]) => one)
-  // The second call repeats the outcome, as after a lost answer.
+  // Calls `settle` twice, as a caller does that did not get the result of the first call.
   await Promise.all([journal.settle(batch.number, told), journal.settle(batch.number, told)])
   for (const [record, { state, retry, superseded = false }] of settled) {
     move(record, 'settle', state)

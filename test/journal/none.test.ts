@@ -43,7 +43,7 @@ describe('a journal without a store', () => {
     expect(await begin(journal, 'a')).toEqual({})
   })
 
-  it('treats every batch as new, and a resent batch too', async () => {
+  it('treats every batch as new, even a resent batch', async () => {
     const journal = createNoJournal()
     expect(await journal.begin(batchOf(['a'], { name: 'one' }))).toMatchObject({
       kind: 'new',

@@ -230,7 +230,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await commit(group)).toMatchObject({ ok: false, error: { kind: 'doubtful' } })
     await server.crash()
     await server.start()
-    // The server reuses the number of a transaction that never reached the disk.
+    // Makes the server assign the number of the transaction that never reached the disk once more.
     for (let turn = 0; turn < 5; turn += 1) await query(url, 'select pg_current_xact_id()')
     const committed = await commit(group)
     const kept = await query(url, 'select id as batch from journal_batches')
@@ -278,7 +278,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
       }))
       .sort((first, second) => first.batch - second.batch)
     const numbers = older.map(({ batch }) => batch)
-    // Each record waits for its predecessor, whichever instance began it.
+    // Each record waits for the record before it, no matter which instance began that record.
     expect(older.map(({ after }) => after)).toEqual([[], ...numbers.slice(0, -1).map((number) => [number])])
     for (const [index, { batch }] of begun.entries())
       await (index % 2 === 0 ? one : two).settle(batch, [confirmed(0), confirmed(1)])

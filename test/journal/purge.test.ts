@@ -70,7 +70,7 @@ it('a purge of 120 expired batches deletes all of them', async () => {
 it('a purge leaves no trace of deleted data in the SQLite file', async () => {
   const file = `${await makeFolder()}/journal.db`
   const { journal, store } = await openSqlite(file)
-  // Random bytes cannot be compressed.
+  // Random bytes cannot be compressed, so the file contains them as they are.
   const payload = randomBytes(288_000)
   const traces = Array.from({ length: 4_500 }, (_, index) => payload.subarray(64 * index, 64 * index + 8))
   const batch = await beginNew(journal, batchOf(['a'], { payload }))
@@ -80,7 +80,7 @@ it('a purge leaves no trace of deleted data in the SQLite file', async () => {
     const bytes = await readFile(file)
     return [...traces, 'MARK'].filter((trace) => bytes.includes(trace)).length
   }
-  // Some traces are cut by the end of a page.
+  // The end of a database page cuts some traces in two.
   expect(await countTraces()).toBeGreaterThan(4_400)
   await purge(store, retention, START_MS + 8 * DAY_MS, ANY_AGE)
   expect(await countTraces()).toBe(0)
@@ -96,7 +96,7 @@ async function passHours(
 ) {
   for (let hour = 0; hour < hours; hour += 1) {
     await clock.pass(3_600_000)
-    // The periodic work takes several steps, which alternate with these steps. The next hour starts when the periodic work has ended.
+    // Queues behind the periodic work of the journal several times, so that this work has ended before the next hour.
     for (let step = 0; step < 20; step += 1) await store.exclusively(() => Promise.resolve())
   }
 }

@@ -41,7 +41,7 @@ describe('nextRateSlots', () => {
   })
 })
 
-describe.each(eachDatabase())('two instances with one journal in %s', (_name, { test }) => {
+describe.each(eachDatabase())('the rate limit of two instances with one journal in %s', (_name, { test }) => {
   async function openTwo(url: string) {
     const journals = [await openJournal({ url }), await openJournal({ url })] as const
     onTestFinished(async () => {
@@ -50,7 +50,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     return journals
   }
 
-  /** Limits calls to 5 per second, and adds the duration of each reservation in milliseconds to `reservations`. */
+  /** Creates a limit of 5 calls per second, and adds the duration of each reservation in milliseconds to `reservations`. */
   function limitWith(journal: DurableJournal, reservations: number[]) {
     const stores = createSharedStores()
     const reserve: typeof journal.rateLimit.reserve = async (...asked) => {
@@ -63,14 +63,14 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     return createRateLimits(systemClock, undefined, stores.slotsOf).of('subscription key', 5)
   }
 
-  /** Expects that the first and the last of any six successive calls are a second apart, as a service with a sliding window requires. */
+  /** Checks that the first and the last of any six successive calls are a second apart, as a service with a sliding window requires. */
   function expectLimited(left: readonly number[], reservations: readonly number[]): void {
     const slowestMs = Math.max(...reservations)
     for (const [index, atMs] of left.slice(5).entries())
       expect(atMs - (left[index] ?? 0)).toBeGreaterThan(1_000 - Math.max(0, slowestMs - 100))
   }
 
-  test('share a limit of 5 calls per second, and use every slot', async (url) => {
+  test('allows 5 calls per second in total, and leaves no slot unused', async (url) => {
     const journals = await openTwo(url)
     const left: number[] = []
     const reservations: number[] = []
@@ -90,7 +90,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     expect(performance.now() - startedMs).toBeLessThan(15_000)
   })
 
-  test('share one limit of 5 calls per second within one lease period after the second instance has started', async (url) => {
+  test('allows 5 calls per second in total from one lease period after the start of the second instance', async (url) => {
     const leaseMs = 1_500
     const left: number[] = []
     const stop = new AbortController()
@@ -104,7 +104,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     }
     const [ofFirst, ofSecond]: [number[], number[]] = [[], []]
     const first = run(ofFirst)
-    // While it is alone, the first instance makes calls without reservations.
+    // Waits until the first instance reserves no more slots, which is how it makes calls while it is alone.
     let before = 0
     const stopped = (): boolean => {
       const isSame = before > 0 && before === ofFirst.length
@@ -122,7 +122,7 @@ describe.each(eachDatabase())('two instances with one journal in %s', (_name, { 
     expectLimited(late(), [...ofFirst, ...ofSecond])
   })
 
-  test('pause together for one subscription key, and not for other keys', async (url) => {
+  test('pauses both instances for one subscription key, and not for other keys', async (url) => {
     const journals = await openTwo(url)
     const limit = { calls: 2, windowMs: 60_000 }
     await journals[0].rateLimit.pauseFor('one', 30_000)

@@ -50,9 +50,9 @@ async function fill(client: Client, journal: Journal, live: number): Promise<num
   return rows[0]?.newest ?? NaN
 }
 
-/** Returns how many index entries and table rows all connections of a database have read. */
+/** Returns how many index entries and table rows all connections of a database have read so far. */
 async function countRead(client: Client): Promise<number> {
-  // A server process reports its last reads when it ends.
+  // Waits until the other server processes have ended, because a process reports its last reads only then.
   await vi.waitFor(
     async () => {
       const { rows } = await client.query<{ others: number }>(
@@ -70,7 +70,7 @@ async function countRead(client: Client): Promise<number> {
   return rows[0]?.read ?? NaN
 }
 
-describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads', () => {
+describe.skipIf(missingPostgres() !== undefined)('the number of rows that PostgreSQL reads', () => {
   let postgres: TestPostgres
   beforeAll(async () => {
     postgres = await startPostgres()
@@ -107,7 +107,7 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
       // Without this statement the journal would recognise and refuse the copy.
       await client.query("delete from journal_meta where name = 'database'")
       const before = await countRead(client)
-      // Opening a journal checks its rows.
+      // Opens the journal once without work, to measure the rows that opening it reads.
       await (await openJournal({ url })).close()
       const opened = await countRead(client)
       const journal = await openJournal({ url })
@@ -120,7 +120,7 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
   }
   const expectGrowth = async (perLiveRecord: number, work: Work): Promise<void> => {
     const more = (await readBy(MANY, work)) - (await readBy(FEW, work))
-    // One row per parked record and repetition would be forty thousand rows. Opening and closing the journal reads a few thousand rows.
+    // One row per parked record and repetition would be 40,000 rows. Opening and closing the journal reads only a few thousand.
     expect(more).toBeLessThan(perLiveRecord * (MANY - FEW) + 10_000)
   }
   const parked = { position: 0, state: 'parked', answer: 'later', retry: START_MS } as const
@@ -172,24 +172,24 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
       async (journal) => journal.settle(await beginNew(journal, batchOf(['a'])), [confirmed(0)]),
     ],
   ])(
-    'grow with the number of parked records of a key only by the records that change, if a record of the key is %s',
+    'grows with the number of parked records of a key only by the records that change, if a record of the key is %s',
     (_, perLiveRecord, work) => expectGrowth(perLiveRecord, work),
   )
 
-  it('do not grow with the number of records that are due for a retry if the stages of all partners are read', async () => {
+  it('does not grow with the number of records that are due for a retry if the stages of all partners are read', async () => {
     const left = Array.from({ length: 100 }, (_, n) => `partner-${n}`)
     await expectGrowth(0, (journal) =>
       createRolloutStore((journal as DurableJournal).database).snapshot(undefined, left),
     )
   })
 
-  it('do not grow with the number of newer batches if older batches are purged', async () => {
+  it('does not grow with the number of batches without a request if a purge deletes the requests of newer batches', async () => {
     const readFor = async (kept: number): Promise<number> => {
       const url = await postgres.createDatabase()
       await (await openJournal({ url })).close()
       const client = new Client({ connectionString: url })
       await client.connect()
-      // Adds requests of the last hour of a day, after batches whose requests are deleted.
+      // Adds `kept` batches whose requests are deleted already, and after them MANY batches whose requests the purge deletes.
       await client.query(
         `insert into journal_batches (id, partner, owner, content, received_ms, instance, open, confirmed, refused, unknown, parked, not_applied, active, on_v2, newcomer, retires, bytes)
          select n, 'acme', 'acme', '', n, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, '[]', case when n <= ${kept} then 0 else 1 end from generate_series(1, ${kept + MANY}) n`,
@@ -211,11 +211,11 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
       await client.end()
       return read
     }
-    // One scan per step of fifty batches would be a million rows.
+    // One scan of all batches for each fifty deleted requests would be a million rows.
     expect((await readFor(30_000)) - (await readFor(100))).toBeLessThan(10_000)
   })
 
-  it('do not grow with the number of records of one key if a batch is settled', async () => {
+  it('does not grow with the number of records of one key if a batch is settled', async () => {
     const readFor = async (keys: number): Promise<number> => {
       const url = await postgres.createDatabase()
       const client = new Client({ connectionString: url })
@@ -234,7 +234,7 @@ describe.skipIf(missingPostgres() !== undefined)('the rows that PostgreSQL reads
       return read
     }
     const [one, few, many] = [await readFor(1), await readFor(10), await readFor(MANY)]
-    // One row per pair of records would be two million.
+    // One row per pair of records would be two million rows.
     expect(Math.max(one, few, many)).toBeLessThan(60 * MANY)
   })
 })

@@ -42,8 +42,8 @@ it.each([
   }
 })
 
-it('two instances can create one journal at the same moment', async () => {
-  // Each round uses a new file. The second instance may find the file, its log or its high-water file half created.
+it('several instances can create one journal at the same moment', async () => {
+  // Each round uses a new file, which an instance may find half created, or without its log or its high-water file.
   for (let time = 0; time < 5; time += 1) {
     const file = `${await makeFolder()}/journal.db`
     const journals = await Promise.all([1, 2, 3].map(() => openJournal({ url: `sqlite:${file}` })))

@@ -51,7 +51,7 @@ describe('an SQLite journal', () => {
       const committed = await store.commit(group)
       if (group.operations[0]?.kind !== 'begin') return committed
       isCommitted = true
-      // The answer never arrives, because this process dies.
+      // Never resolves, as if the process had died after the commit.
       return new Promise(() => undefined)
     }
     const journal = await openJournalOn({ ...store, commit }, timeouts)
@@ -158,7 +158,7 @@ describe('an SQLite journal', () => {
     expect(performance.now() - startedMs).toBeLessThan(8_000)
     other.exec('ROLLBACK')
     await journal.begin(batchOf(['b']))
-    // The abandoned operation may be written once the lock is free. The journal then reverts the operation.
+    // The operation that timed out may still run once the lock is free, and is then rolled back.
     await vi.waitFor(
       async () => expect(await journal.balances()).toMatchObject([{ received: 1, open: 1 }]),
       10_000,

@@ -8,10 +8,10 @@ import type { Step } from './instance-process.ts'
 
 export interface Instance {
   tell(step: Step): Promise<unknown>
-  /** Sends a step. The answer of the process appears in `lines`. */
+  /** Sends a step. The result that the process prints appears in `lines`. */
   send(step: Step): void
   readonly lines: unknown[]
-  /** Kills the process with SIGKILL and resolves when it is dead. */
+  /** Kills the process with SIGKILL, and resolves when the process has ended. */
   kill(): Promise<void>
 }
 

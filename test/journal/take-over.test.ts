@@ -33,7 +33,7 @@ it('a takeover blocks other commits for the same number of statements for any nu
   })
   const takeOverAll = async () => {
     statements = 0
-    // The instance of these batches does not exist.
+    // Assigns all batches to an instance that does not exist.
     await sql`update journal_batches set instance = 1000`.execute(store.db)
     const taken = await takeOver(instance)
     return { batches: taken.map(({ batch, after }) => [batch, [...after.keys()]]), statements }

@@ -34,7 +34,7 @@ export function describeInstances({ name, test }: Subject): void {
       const left = await beginNew(other, batchOf(['b']))
       await other.close()
       expect(await journal.takeOver()).toMatchObject([{ batch: left }])
-      // The copy does not have the batch and later assigns its number to another batch.
+      // Sets the tables back to the copy, which lacks the batch and would assign the number of the batch to another batch.
       for (const { slot, commits, last } of copy)
         await sql`update journal_commits set commits = ${commits}, last_batch = ${last} where slot = ${slot}`.execute(
           db,
@@ -60,7 +60,7 @@ export function describeInstances({ name, test }: Subject): void {
       expect(await journal.handOver([kept, asked, askedByGone])).toEqual([asked])
       await expect(journal.settle(asked, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       await other.settle(asked, [confirmed(0)])
-      // Both instances settle the same state, but their answers may differ. The client gets the answer of the instance that holds the batch.
+      // Refuses even the same state from the first instance, because only the instance that now has the batch answers the client.
       await expect(journal.settle(asked, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       expect(await journal.handOver([kept, asked, askedByGone])).toEqual([])
     })

@@ -105,7 +105,7 @@ export function describeKnownMarks({ name, test }: Subject): void {
 
     test('does not count the batch that replaces an older batch as newer than a batch that V2 received in between', async (journal) => {
       const lost: Settled[] = [{ position: 0, state: 'unknown', answer: undefined }]
-      // The journal has no key of the older write to V2, as at shadow.
+      // The older write to V2 has another key here, because at shadow the journal does not know the keys of such writes.
       const sent = (content: number, receivedMs: number, key = 'a') =>
         batchOf([key], {
           name: `batch ${content}`,

@@ -11,7 +11,7 @@ export function describeNewcomers({ name, test }: Subject): void {
   const forged = { ...two, newcomer: true }
   const known = (batch: number): object => ({ kind: 'known', batch })
 
-  describe(`a journal in ${name} (batches whose credentials V3 has not accepted)`, () => {
+  describe(`a journal in ${name} (batches of newcomers, whose credentials V3 has not accepted yet)`, () => {
     test('still recognises an answered batch until V3 accepts the credentials of a newer batch with the same ids', async (journal, opener) => {
       const first = await beginNew(journal, one)
       await journal.settle(first, [confirmed(0)])
@@ -21,7 +21,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       await journal.settle(second, [{ position: 0, state: 'unknown', answer: undefined }])
       expect(await journal.begin(one)).toMatchObject(known(first))
       const third = await beginNew(journal, { ...batchOf(['c'], { name: 'ids' }), newcomer: true })
-      // A second instance, such as one that takes over, must see that the first instance confirmed the batch.
+      // A second instance must also see that the first instance confirmed the batch.
       const other = await opener.open()
       expect(await other.begin(one)).toMatchObject(known(first))
       await journal.settle(third, [confirmed(0)])
@@ -37,7 +37,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       expect(await journal.begin(one)).toMatchObject(known(first))
     })
 
-    test('still recognises an earlier batch when 120 such batches have the same ids', async (journal) => {
+    test('still recognises an earlier batch when 120 batches of newcomers have the same ids', async (journal) => {
       const first = await beginNew(journal, one)
       for (let count = 0; count < 120; count += 1)
         await beginNew(journal, { ...batchOf([`x${count}`], { name: 'ids' }), newcomer: true })
@@ -51,7 +51,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       const { batch, lease } = begun as { batch: number; lease: number }
       await expect(journal.forget(batch, 1, lease)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       await journal.forget(batch, 2, lease)
-      // The caller repeats the call if the answer was lost.
+      // Repeats the call, as a caller does that did not get the result of the first call.
       await journal.forget(batch, 2, lease)
       expect(await journal.load(batch)).toBeUndefined()
       expect(await journal.begin(denied)).toMatchObject({ kind: 'new' })
@@ -68,7 +68,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       expect(await statesOf(journal, batch)).toEqual(['confirmed', 'open'])
     })
 
-    test('limits the stored bytes of all such batches together, and leaves other owners their own limit', async (_journal, opener) => {
+    test('limits the stored bytes of all newcomers together, and leaves other owners their own limit', async (_journal, opener) => {
       const kept = { ownerBytes: 4 * MIB, newcomerBytes: 2 * MIB }
       const large = (owner: string, newcomer: boolean, of: string) => ({
         ...batchOf([of], { name: of, owner, payload: Buffer.alloc(1.5 * MIB) }),

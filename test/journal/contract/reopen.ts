@@ -61,7 +61,7 @@ export function describeReopen({ name, test }: Subject): void {
         [0, 1, 2, 3].map((position) => ({ position, ...parked })),
       )
       expect((await journal.reopen(batch, [0], undefined)).after).toEqual(new Map([[0, []]]))
-      // One sender posts the records that are reopened together, and keeps their order.
+      // Records that are reopened together do not wait for each other, because one sender posts them in order.
       expect((await journal.reopen(batch, [3, 2, 1], undefined)).after).toEqual(
         new Map([
           [1, []],
@@ -89,7 +89,7 @@ export function describeReopen({ name, test }: Subject): void {
       await journal.settle(newer, [{ ...unknown, retry: START_MS }])
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
       expect((await journal.reopen(newer, [0], undefined)).after).toEqual(new Map([[0, []]]))
-      // An older record is not posted over a newer record whose outcome will never be known.
+      // An older record must not be posted after a newer record whose outcome will never be known.
       await journal.settle(newer, [unknown])
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
     })

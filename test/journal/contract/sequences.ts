@@ -54,7 +54,7 @@ export function describeSequences({ name, runs, withOpener, test }: Subject): vo
         expect(Object.values(kept).reduce((sum, n) => sum + n, 0)).toBe(received)
     })
 
-    it('gives the same answers as a simple model, and counts each record once', async () => {
+    it('returns the same results as a simple model, and counts each record once', async () => {
       await fc.assert(
         fc.asyncProperty(scripts, (script) =>
           withOpener(async (opener) => followScript(await opener.open(), script)),

@@ -60,7 +60,7 @@ export function describeSettle({ name, test }: Subject): void {
       await journal.settle(batch, [outcome])
       expect(await journal.load(batch)).toMatchObject({
         receivedMs: START_MS,
-        // A lone surrogate is not a character and has no UTF-8 bytes.
+        // The replacement character takes the place of the lone surrogate, which UTF-8 cannot encode.
         records: [{ answer: 'é\u0000\ufffd\n😀', reason: `X${'y'.repeat(199)}`, retry: START_MS + 1 }],
       })
       expect(await journal.due(START_MS + 0.9, 1)).toEqual([])

@@ -164,7 +164,7 @@ export function describeSides({ name, test }: Subject): void {
       const refs = { own: { batch: second, position: 0 }, older: { batch: older, position: 0 } }
       expect(await journal.olderUnsettled([refs.own])).toEqual([{ ...refs, isOpen: false }])
       expect((await journal.reopen(older, [0], undefined)).after.size).toBe(0)
-      // All newer records wait for the reopened record.
+      // `beforeRelay` allows the read-back, because all newer records are for V2 and wait for the reopened record.
       expect((await journal.reopen(older, [0], undefined, 'beforeRelay')).after.size).toBe(1)
       expect(await journal.olderUnsettled([refs.own])).toEqual([{ ...refs, isOpen: true }])
       await journal.settle(older, [confirmed(0)])
@@ -194,7 +194,7 @@ export function describeSides({ name, test }: Subject): void {
       const ends = [ofLost('notApplied', 0), unknown(0, 5), parked(0), confirmed(0)]
       for (const end of ends) {
         const older = await beginNew(journal, batchOf(['a']))
-        // The process that held the newer batch died while this batch waited for the older record.
+        // Simulates that the instance of the newer batch died while the newer record waited for the older record.
         const newer = await beginNew(journal, onV2(['a']))
         await journal.settle(newer, [ofLost('unknown', 0)])
         await journal.settle(older, [end])

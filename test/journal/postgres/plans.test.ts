@@ -36,7 +36,7 @@ const smallIndexes = /^journal_(?:commits|instances|meta)_|^journal_batches_open
 function findPasses(node: PlanNode): readonly string[] {
   const { 'Node Type': type, 'Relation Name': table, 'Index Name': index, 'Index Cond': condition } = node
   const inner = (node.Plans ?? []).flatMap(findPasses)
-  // A join filter compares each row of one side with each row of the other.
+  // Reports the node, because a join filter compares each row of one input with each row of the other input.
   if (node['Join Filter'] !== undefined) return [...inner, `${type} with ${node['Join Filter']}`]
   const isSmall = table !== undefined && smallTables.has(table)
   if (type === 'Seq Scan' && !isSmall) return [...inner, `${type} of ${String(table)}`]
@@ -46,7 +46,7 @@ function findPasses(node: PlanNode): readonly string[] {
   return isSearch ? inner : [...inner, `${type} of ${index} by ${condition ?? 'nothing'}`]
 }
 
-describe.skipIf(missingPostgres() !== undefined)('the query plans of PostgreSQL for empty tables', () => {
+describe.skipIf(missingPostgres() !== undefined)('the query plan of PostgreSQL for empty tables', () => {
   let postgres: TestPostgres
   let pool: Pool
   beforeAll(async () => {
@@ -61,7 +61,7 @@ describe.skipIf(missingPostgres() !== undefined)('the query plans of PostgreSQL 
   })
 
   test.each(Object.entries(createStatements('postgres')))(
-    'let the statement "%s" search by index and never scan a whole table',
+    'searches by index and never scans a whole table for the statement "%s"',
     async (name, text) => {
       const client = await pool.connect()
       try {
