@@ -42,7 +42,7 @@ const ready: AdviceInput = {
 const has = (text: string): unknown => expect.stringContaining(text)
 
 describe('advise', () => {
-  it('is "ready", with the figures, if there is enough evidence', () => {
+  it('returns the verdict "ready", with the figures, if there is enough evidence', () => {
     expect(advise(ready)).toMatchObject({
       verdict: 'ready',
       missing: [],
@@ -89,7 +89,7 @@ describe('advise', () => {
     ['credentials that V3 has not seen yet', { credentials: 'notTried' }, 'not yet', 'credentials'],
     ['refused credentials', { credentials: 'refused' }, 'blocked', 'credentials'],
     ['a peak beyond what V3 allows', { load: { peakRecordsPerSecond: 12.34, callsPerSecond: 5, recordsPerCall: 1 } }, 'blocked', 'v3.callsPerSecond'],
-  ])('is not "ready" with %s, and names this obstacle in one sentence', (_, change, verdict, sentence) => {
+  ])('returns another verdict than "ready" for %s, and names this obstacle in one sentence', (_, change, verdict, sentence) => {
     expect(advise({ ...ready, ...change })).toMatchObject({ verdict, missing: [has(sentence)] })
   }) // prettier-ignore
 
@@ -116,7 +116,7 @@ describe('advise', () => {
     expect(advise({ ...ready, load: { ...load, callsPerSecond: undefined } }).verdict).toBe('ready')
   })
 
-  it('is "inconclusive" without writes, even after a long time at the stage', () => {
+  it('returns the verdict "inconclusive" without writes, even after a long time at the stage', () => {
     const none = { records: 0, batches: 0, schools: 0, codes: [] }
     for (const stage of ['shadow', 'canary', 'v3'] as const) {
       const input = {
@@ -221,7 +221,7 @@ function judged(given: Partial<ComparisonFigures>, target: Stage = 'canary'): re
 }
 
 describe('advise with comparison', () => {
-  it('is "ready" if enough records were compared', () => {
+  it('returns the verdict "ready" if enough records were compared', () => {
     expect(judged({})).toEqual(['ready'])
   })
 

@@ -149,7 +149,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     await addTo(store, ['ann/02'])
     clock.nowMs = START_MS
     expect(await store.destroyExpired()).toBe(1)
-    // These days belonged to the ended period, so that the new period does not count them a second time.
+    // The destroyed period covered this day, so the new period must not count it a second time.
     const key = toEvidenceKey(await store.key(scope))
     expect(key.covers('2026-11-02')).toBe(false)
   })
@@ -227,7 +227,7 @@ describe('a period of the evidence store that is full', () => {
       insert into evidence_hashes select ${key.period}, randomblob(16), ${school}, 2, 0 from numbers`.execute(
       database.db,
     )
-    // A new process has not counted the hashes yet.
+    // Uses a new store, as a new process does, which has not counted the hashes yet.
     await createEvidenceStore(database).add(key.period, [entryOf(key, ['!ann/02', 'ben/02', '!cas/02'])])
     const [kept] = await store.read('acme')
     const [{ pairs, differing, schools } = { pairs: 0, differing: 0, schools: [] }] = kept?.periods ?? []

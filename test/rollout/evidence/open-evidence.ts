@@ -32,7 +32,7 @@ export async function openEvidence(
 ): Promise<OpenedEvidence> {
   const { journal } = await serve(url, options)
   const database = { ...journal.database, nowMs: () => sql<number>`${clock.nowMs}` }
-  // PostgreSQL treats a parameter without a type as text.
+  // PostgreSQL treats a parameter without a type as text, so the time needs a cast.
   if (database.dialect === 'postgres') database.nowMs = () => sql<number>`${clock.nowMs}::bigint`
   return { store: createEvidenceStore(database), database }
 }

@@ -174,7 +174,7 @@ it('goBack ignores an alarm about an earlier revision if an operator changes the
   const alarm = { partner: 'acme', revision: 1, reason: 'V3 fails.' }
   const lower = (percent: number, expectedRevision: number): Promise<unknown> =>
     store.apply(changeTo(canary(percent), { from: canary(20), expectedRevision }), 'set')
-  // The operator changes the stage after the guard has read it.
+  // The operator changes the stage after `goBack` has read the stage, and before `goBack` applies its change.
   const late = {
     snapshot: async () => {
       const snapshot = await store.snapshot()

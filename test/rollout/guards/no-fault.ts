@@ -8,8 +8,8 @@ interface Burst {
 }
 
 /**
- * Runs the guards over writes that fail on V3 as often as on V2. Each school has a rate of its own, one school sends three times as many
- * batches, the level drifts over the day, and both sides fail together for seconds or minutes.
+ * Runs the guards over writes that fail on V3 as often as on V2. Each school has a failure rate of its own, one school sends three times
+ * as many batches, the failure rates drift over the day, and at times V2 and V3 fail together for seconds or minutes.
  */
 export function runWithoutFault(
   seed: number,

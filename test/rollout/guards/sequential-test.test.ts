@@ -86,7 +86,7 @@ describe('judge', () => {
     ['writes that V2 does not apply, and fewer that V3 refuses', 8, ({ side }) => (side === 'v2' ? { serverError: 0.3 } : { refused: 0.1 }), 800, 'ok'],
     ['writes that V3 refuses', 8, ({ side }) => (side === 'v2' ? { serverError: 0.0005 } : { refused: 0.1 }), 800, 'alarm'],
     ['no writes on V2 at the same time', 20, () => ({ unknown: 0.5 }), 1_000, 'inconclusive'],
-    // A simpler test would raise an alarm here: a test without tolerated odds, or a test that counts each batch as a trial.
+    // A simpler guard would raise an alarm in the next two rows: one without tolerated odds, or one that counts each batch as a trial.
     ['schools that differ slightly but permanently', 4, ({ side }) => ({ unknown: side === 'v3' ? 0.035 : 0.02 }), 5_000, 'ok'],
     ['a second without service while a school sends its registers', 4, (_, nowMs) => ({ unknown: nowMs % 10_000 < 300 ? 1 : 0 }), 3_000, 'ok'],
   ])('returns the verdict "$4" for %s', (what, onV3, badShare, windows, kind) => {
@@ -125,7 +125,7 @@ describe('judge', () => {
       )
     const well = windows(500, 'good').reduce(addWindow, newGuardState)
     expect(judge(well)).toEqual({ kind: 'ok', figures: undefined })
-    // The verdict has figures before there is an alarm.
+    // The verdict has figures even before an alarm.
     const begun = judge(windows(1, 'slow').reduce(addWindow, well))
     expect(begun).toMatchObject({ kind: 'ok', figures: { v3: { slow: 5 }, v2: { slow: 0 } } })
     expect(judge(windows(10, 'slow').reduce(addWindow, well)).kind).toBe('alarm')
@@ -149,7 +149,7 @@ describe('atRevision', () => {
     const other = atRevision(failing, 7)
     expect(other).toEqual({ ...newGuardState, revision: 7, episode: 2 })
     expect(judge(other).kind).toBe('inconclusive')
-    // No trial was counted at revision 7.
+    // No trial was counted at revision 7, so revision 8 starts no new episode.
     expect(atRevision(other, 8).episode).toBe(2)
   })
 })
@@ -260,7 +260,7 @@ describe('the evidence of the sequential test', () => {
       let evidence: LogEvidence = []
       let highest = -Infinity
       for (let nth = 1; nth <= 400; nth++) {
-        // The odds on V3 are exactly twice the odds on V2. The level differs from window to window.
+        // The odds of a bad trial on V3 are exactly twice the odds on V2, which is tolerated. The odds on V2 differ from window to window.
         const onV2 = random() * 0.3
         const odds = (2 * onV2) / (1 - onV2)
         evidence = advanced(evidence, nth, windowOf(random, odds / (1 + odds), onV2))
@@ -281,8 +281,8 @@ const { evidence } = simulate(
   ({ windows }) => windows >= 300,
 )
 
-describe('formatGuardState and parseGuardState', () => {
-  it('restore the stored evidence from a text of limited size', () => {
+describe('the text that formatGuardState returns', () => {
+  it('has a limited size, and contains the evidence that parseGuardState restores', () => {
     for (const one of [newGuardState, evidence, atRevision(evidence, 5)]) {
       const text = formatGuardState(one)
       const restored = parseGuardState(text)
@@ -293,13 +293,13 @@ describe('formatGuardState and parseGuardState', () => {
     expect(parseGuardState(formatGuardState(evidence)).windows).toBe(evidence.windows)
   })
 
-  it('never increase the evidence by rounding', () => {
+  it('never contains more evidence than the state because of rounding', () => {
     const before = evidence.logs
     const after = parseGuardState(formatGuardState(evidence)).logs
     expect(after.every((log, index) => log <= (before[index] ?? -Infinity))).toBe(true)
   })
 
-  it('refuse a damaged text, rather than start without evidence', () => {
+  it('is refused by parseGuardState if it is damaged, and is not read as a state without evidence', () => {
     const text = formatGuardState(evidence)
     const replaced = [['"windows":', '"windows":-'], ['"logs":[', '"logs":["x",'], ['"revision":0', '"revision":null'], ['"version":2', '"version":3']] as const // prettier-ignore
     const damaged = ['', '[]', '{}', '{"version":1}', '{"version":2}', text.slice(0, -1)]

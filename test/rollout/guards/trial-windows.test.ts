@@ -100,7 +100,7 @@ describe('createTrialWindows', () => {
     fill(20_000, 'v2', 1_500)
     fill(20_000, 'v3', 6_000)
     expect(slowOnV3(30_000)).toBe('slow')
-    // There is no threshold for writes of this size, because V2 has served no such write.
+    // There is no threshold for writes of this size, because V2 has served no write of this size.
     windows
       .begin({ unit: 'big', side: 'v3', receivedMs: 30_000, records: 500 })
       ?.end({ ...good, latencyMs: 90_000 })

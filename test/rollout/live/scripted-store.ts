@@ -11,7 +11,7 @@ type GivenSetting = Partial<StageSetting> & Pick<StageSetting, 'stage'>
 const whole = (setting: GivenSetting): StageSetting => ({ percent: 0, always: [], never: [], ...setting })
 const by = { by: 'test', reason: 'test' }
 
-/** A store of stages whose answers the test controls, so that they arrive at the worst moment. */
+/** A stub of the store of stages. The test controls when its answers arrive. */
 export class ScriptedStore {
   /** In mode `up` the store answers at once, in mode `down` it refuses, and in mode `hung` it answers when `answer` is called. */
   mode: 'up' | 'down' | 'hung' = 'up'

@@ -68,11 +68,10 @@ export async function startInstance(settings: InstanceSettings = {}) {
     stages,
     store,
     log,
-    /** The saved texts. */
     saved,
-    /** Lets time pass while the instance holds its lease. */
+    /** Advances both clocks, so that timers fire. */
     pass: (ms: number) => clock.pass(ms),
-    /** Pauses the process: no timer fires before the next request. */
+    /** Simulates a pause of the process: the clocks advance, but no timer fires before the next request. */
     pause: (ms: number, clocks: 'both' | 'wall' = 'both') => {
       skew.wallMs += ms
       if (clocks === 'both') skew.monotonicMs += ms
@@ -83,7 +82,7 @@ export async function startInstance(settings: InstanceSettings = {}) {
     set lease(next) {
       own.lease = next
     },
-    /** Returns the side, stage and journal duty of an admitted write, an error code, or `waits`. */
+    /** Returns `waits`, an error code, or the side and stage of an admitted write and what the journal must store (`v2 shadow keys`). */
     write: async (unit = 'school', stage = file) => {
       let settled = 'waits'
       void enter(unit, stage).then(

@@ -286,8 +286,8 @@ describe('an instance after an operator has taken the partner back to V2', () =>
     store.mode = 'hung'
     await pass(500)
     store.set('acme', { stage: 'shadow' })
-    // The waiting read gets a late answer from before the change. The next answer does not count, and the instance reads the stages
-    // again.
+    // The first read gets a late answer with the stages from before the change. The instance follows the change once a later read is
+    // answered.
     await pass(1_000)
     store.answer('then')
     await pass(0)
@@ -422,7 +422,7 @@ describe('an instance with a stale view of the stages', () => {
     await pass(1_000)
     const entry = await begin()
     store.mode = 'hung'
-    // Nothing was read again, so the step to canary that other instances took meanwhile is unknown.
+    // The instance has not read the stages since the pause, in which other instances may have taken a step to canary.
     pause(61_000)
     await pass(3_000)
     expect(entry.isCurrent()).toBe(false)
@@ -453,7 +453,7 @@ describe('an instance with a stale view of the stages', () => {
     const followed = follow(begin())
     await pass(500)
     expect(followed.outcome).toBe('waits')
-    // Acknowledgements under the old number of the lease are void.
+    // Acknowledgements under the number of the old lease no longer count.
     instance.lease = 2
     await pass(500)
     expect([followed.outcome, entry.isCurrent()]).toEqual(['waits', false])
@@ -474,7 +474,7 @@ describe('a write that an instance sends to V2', () => {
     store.unsettled.clear()
     await pass(500)
     expect(await write()).toBe('v2 legacy nothing')
-    // The partner stays clean until the revision changes.
+    // The instance does not check the unsettled records again until the revision changes.
     store.unsettled.add('acme')
     await pass(500)
     expect(await write()).toBe('v2 legacy nothing')

@@ -154,7 +154,7 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     expect((await one.store.verify()).broken).toBeUndefined()
     expect((await one.store.verify(known)).broken).toMatchObject({ entry: 5 })
     expect((await one.store.snapshot(known)).trail).toBeUndefined()
-    // The same entries have the same hashes.
+    // Restores the same entries, which have the same hashes as before.
     await rewrite(db, rows)
     expect(await one.store.verify(known)).toEqual({ head: known, broken: undefined })
   })
@@ -170,7 +170,7 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     test(`the stage of a partner comes from the latest readable entry of the partner if the last entry has ${what}`, async (url) => {
       const value = content.startsWith('replace') ? content : `'${content}'`
       const one = await changed(url, `update rollout_audit set content = ${value} where entry = 2`)
-      // Entry 1 proposes the step that entry 2 made.
+      // Entry 1 proposed the step of entry 2, so without entry 2 the step is pending again.
       expect((await one.store.snapshot()).partners.get('acme')).toMatchObject({ state: undefined, pending: { revision: 1 } })
       expect(await stageOf(one, 'other')).toMatchObject(legacy)
       expect(await one.store.apply({ ...backToLegacy, expectedRevision: 0 }, 'back')).toMatchObject({ kind: 'applied' })

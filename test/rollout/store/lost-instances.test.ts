@@ -32,7 +32,7 @@ async function toShadow({ store, instance }: Serving): Promise<void> {
   expect(await store.commit('acme', 1)).toEqual({ kind: 'committed' })
 }
 
-/** Takes over from instances that do not renew their lease. */
+/** Runs two takeovers, because the first only notes the leases, and the second finds the leases that were not renewed. */
 async function takeOver({ journal }: Serving): Promise<void> {
   await journal.takeOver()
   await new Promise((resolve) => setTimeout(resolve, 10))
@@ -131,7 +131,7 @@ describe.each(databases)(
         pid: 77,
       })
       expect(await store.dismiss(cutOff, 'ada', 'off')).toEqual({ kind: 'unknown' })
-      // The dismissed instance may have served requests until now.
+      // The dismissed instance may have served requests until now, so canary must wait for a resend window.
       expect(await store.propose({ ...toCanary, quietMs: 60_000 })).toMatchObject({ kind: 'early' })
       expect(await store.lost()).toEqual([])
       expect((await store.history({})).at(-1)).toMatchObject({

@@ -166,7 +166,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
       commands.map((command, n) => command.apply(changeTo(legacy, { by: `op${n}` }), 'set')),
     )
     expect(applied.map(({ kind }) => kind).sort()).toEqual(['applied', 'stale', 'stale', 'stale'])
-    // The two commands wrote their rows one after the other, so the audit trail has no break.
+    // The commands that succeeded wrote their entries one after the other, so the audit trail has no break.
     expect(await one.store.verify()).toMatchObject({ head: { entries: 3 }, broken: undefined })
   })
 
