@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { shareSandbox } from './share-sandbox.ts'
 import { fixed, jsonBody } from './start-sandbox.ts'
 
-/** A time limit that is far longer than any of these queries takes, even on a busy machine. An unbounded query would take minutes. */
+/** A time limit in milliseconds that each of these queries meets even on a busy machine. An unbounded query would take minutes. */
 const boundMs = 3000
 
 const { url, call } = shareSandbox()
@@ -56,7 +56,7 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
   ['40,000 characters', identifiers(`$filter=${'a'.repeat(40_000)}`), '$filter, character 32768'],
   ['6000 terms', identifiers(`$filter=${Array(6000).fill('true').join('+or+')}`), '$filter, character 32768'],
   ['a name of 200 characters', filtered(`${'a'.repeat(200)} eq 1`), '$filter, character 0'],
-  // Too expensive
+  // These queries would be too expensive to evaluate.
   [
     '40 nested lambdas that multiply',
     `/V1/LearnerContactDetails?${option('$filter', lambdas(40, 'LearnerContactRelationships'))}`,
@@ -82,7 +82,7 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
     filtered(`matchesPattern('${'a'.repeat(5000)}b','^(a+)+$')`),
     '$filter, character 0',
   ],
-  // Unknown names and wrong types
+  // These queries have unknown names or wrong types.
   ['an unknown property', filtered("Nothing eq 'x'"), '$filter, character 0'],
   ['an unknown member', filtered("CurrentHouse/Nothing eq 'x'"), '$filter, character 13'],
   ['a property of the JavaScript Object', filtered('constructor/prototype eq null'), '$filter, character 0'],
@@ -102,7 +102,7 @@ const refused: readonly (readonly [name: string, path: string, place: string])[]
   ['a huge $top', identifiers(`$top=${'9'.repeat(400)}`), '$top, character'],
   ['a repeated option', identifiers('$top=1&top=1'), '$top, character 0'],
   ['malformed percent-encoding', identifiers('$filter=%ff'), '$filter, character 0'],
-  // SQL in each place where a literal is allowed
+  // These queries have SQL or a foreign token in place of a literal, a name or a token.
   ['SQL after a literal', filtered("Surname eq 'x'; DROP TABLE mark; --'"), '$filter, character 14'],
   ['SQL in place of a name', filtered('(SELECT body FROM entity) ne null'), '$filter, character 8'],
   [

@@ -38,7 +38,7 @@ const all = (school: School, sql: string): Record<string, unknown>[] => school.d
 const shares: number[] = []
 let school: School
 beforeAll(() => {
-  // Creating the data of a whole school takes seconds.
+  // Creates the school once for all tests, because the data of a whole school takes seconds to create.
   school = openSchool(
     readOptions({ scale: 'school' }),
     () => Date.parse(testNow),

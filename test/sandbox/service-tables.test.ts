@@ -126,7 +126,7 @@ describe('an attendance resource of service.md 4 in the sandbox', () => {
     records,
     '/V2/Attendance/AttendanceRecords',
     '/sp-api-write-back-partner-live/V2/Attendance/$batch',
-  ])('require the permission Attendance for POST %s', async (path) => {
+  ])('requires the permission Attendance for POST %s', async (path) => {
     expect((await call('POST', path, 'all-but-Attendance', '{}')).status).toBe(403)
     expect((await call('POST', path, 'only-Attendance', '{}')).status).not.toBe(403)
   })
@@ -168,7 +168,7 @@ describe('the sandbox with $expand (service.md 1.1)', () => {
         expect(shown).toEqual(plain)
         expect(expanded.filter((entity) => !links.every((link) => Array.isArray(entity[link])))).toEqual([])
         const empty = links.filter((link) => expanded.every((entity) => (entity[link] as Rows).length === 0))
-        // Some collections are so rare that a single class has no items.
+        // Some collections are so rare that a single class has no items of them.
         expect(empty.length).toBeLessThan(links.length)
       }
     },

@@ -27,7 +27,6 @@ export const credentials = (token: string): Record<string, string> => ({
   Authorization: `bearer ${token}`,
 })
 
-/** The rows of a collection. */
 export type Rows = readonly Record<string, unknown>[]
 
 /**

@@ -5,7 +5,7 @@ import { createSandbox } from '../../src/sandbox/index.ts'
 import type { SandboxOptions } from '../../src/sandbox/index.ts'
 import { atEndOfFile, type OnEnd } from '../support/end-of-file.ts'
 
-/** The time of the tests: a Wednesday in term, after the fixed weeks. */
+/** The time of the tests: a Wednesday in term, after the fixed weeks (2 to 15 March 2026), whose marks never change. */
 export const testNow = '2026-06-10T10:00:00Z'
 
 /** The credentials that have all permissions. */
@@ -14,7 +14,7 @@ export const sandboxHeaders = {
   Authorization: 'Bearer sandbox',
 }
 
-/** Ids of the sandbox. */
+/** The ids and the range of days that `/_sandbox/samples` returns. */
 export interface Samples {
   readonly learners: string[]
   readonly events: string[]
@@ -36,7 +36,7 @@ function clientOf(pool: Pool) {
     { headers = {}, body = null }: Sent = {},
   ) => {
     const all: Record<string, string> = { ...sandboxHeaders, ...headers }
-    // Tests write queries with spaces.
+    // Tests write queries with spaces, which a request target must not contain.
     const reply = await pool.request({ method, path: path.replaceAll(' ', '%20'), headers: all, body })
     return { status: reply.statusCode, headers: reply.headers, text: await reply.body.text() }
   }
@@ -77,7 +77,7 @@ export async function startSandbox(options: SandboxOptions = {}, onEnd: OnEnd = 
   return { sandbox, url, v2Url, port, pool, client: supertest(url), ...clientOf(pool), v2: clientOf(v2Pool) }
 }
 
-/** Shares one sandbox among the tests of a file. Each test gets it in its seeded state, without faults, at `testNow`. */
+/** Returns a function that gives the tests of a file the same sandbox, each time in its seeded state, without faults, at `testNow`. */
 export function oneSandbox(options: SandboxOptions = {}) {
   const onEnd = atEndOfFile()
   let started: ReturnType<typeof startSandbox> | undefined
@@ -91,14 +91,13 @@ export function oneSandbox(options: SandboxOptions = {}) {
   }
 }
 
-/** Headers of a JSON body. */
 export const jsonBody = { 'Content-Type': 'application/json' }
 
 /** The first ids of the default seed, which are the same on every machine and every day. */
 export const fixed = {
   learner: '41dba12f-bcce-470b-8ce4-b260ffb62649',
   otherLearner: '809661f9-0a62-439a-a62d-9891bb705550',
-  /** Monday 2 March 2026. */
+  /** The morning session of Monday 2 March 2026. */
   morning: '29cd4133-b991-43c6-9913-1e96862672ec',
   afternoon: '9c651743-08fc-4306-8fcf-172aacef3d6c',
   /** The attendance code `/`. */
@@ -129,7 +128,7 @@ export const ownMark = {
   V3: encodeURIComponent(`Attendee/ExternalID eq ${fixed.learner} and Event/ExternalID eq ${fixed.morning}`),
 } as const
 
-/** Builds the same mark in the form that V2 accepts. */
+/** Builds a mark of the first learner on the first morning of the fixed weeks, in the flat form of V2. */
 export const flatMark = (members: object = {}) => ({
   ...{ Present: true, Absent: false, Learner: fixed.learner },
   ...{ AttendableEvent: fixed.morning, SchoolAttendanceCode: fixed.present, ...members },

@@ -15,7 +15,7 @@ import {
   testNow,
 } from './start-sandbox.ts'
 
-/** Starts a sandbox with a separate port for V2, and creates a client for each interface. */
+/** Returns the sandbox that the tests share, with a separate port for V2. */
 const twoFaces = oneSandbox({ v2Port: 0 })
 const startFaces = async (options?: SandboxOptions) => {
   const { v2, ...v3 } = await (options === undefined ? twoFaces() : startSandbox({ v2Port: 0, ...options }))

@@ -61,7 +61,7 @@ test('the sandbox returns the changes since a date, made through V2 or V3', asyn
   expect(rowsOf(await changes('AttendanceRecords', '2026-06-10T10:00:00Z'))).toMatchObject([
     { Qualifier: { MinutesLate: 2 } },
   ])
-  // The history has three states: the seeded state and the states after the two writes.
+  // The history has two rows for each write: the state before the write and the state after it.
   expect(rowsOf(await changes('StatutoryAttendanceRecordHistorys', '2026-06-10T10:00:00Z'))).toMatchObject([
     { Qualifier: { MinutesLate: null } },
     { Qualifier: { MinutesLate: 1 } },

@@ -166,7 +166,7 @@ test.each([
 ] as const)(
   'the sandbox applies onExisting=%s when a POST arrives for a session that already has a mark',
   async (onExisting, first, second, sameId) => {
-    // The seed has marked the first Monday of the fixed weeks.
+    // The session is in the fixed weeks and already has a mark, so even the first POST is affected.
     const { json } = await startSandbox({ onExisting })
     const one = await json('POST', path, post(minimal))
     const two = await json('POST', path, post(minimal))
@@ -184,7 +184,7 @@ test('the sandbox keeps an id that the client sends, and refuses the same id for
   })
   const elsewhere = { ...named, Event: { ExternalID: fixed.afternoon } }
   expect(await json('POST', path, post(elsewhere))).toMatchObject({ status: 409 })
-  // The POST replaces the mark with this id, even if the session has duplicates.
+  // A POST with the id of a mark replaces this mark, even if the session has duplicates.
   await json('POST', path, post(full))
   await json('POST', path, post({ ...named, Qualifier: { Comment: 'new' } }))
   const reply = await json('GET', `${path}?$filter=${ownMark.V3}`)

@@ -36,7 +36,7 @@ test('the sandbox returns every session in a range of dates, each with the code 
   const rows = value as { AttendanceCode: { ExternalID: string }; RecordedBy: unknown }[]
   expect(rows).toHaveLength(28)
   expect(rows.map(({ AttendanceCode }) => named.get(AttendanceCode.ExternalID)).join(' ')).toBe(
-    // The two weeks have marks up to Tuesday, an unmarked day, a closure, a training day, and weekends.
+    // The two weeks have marks up to the second Tuesday, an unmarked day, a closure, a training day, and weekends.
     '/ \\ / \\ / \\ / \\ / \\ #W #W #W #W / \\ / \\ - - Y4 Y4 #T #T #W #W #W #W',
   )
   expect(rows.map(({ RecordedBy }) => RecordedBy === null)).toEqual([
@@ -119,7 +119,7 @@ test.each([
   [one, 730],
   [`${one} and AttendableEventStart ge 2026-03-02T00:00:00Z`, 366],
   [`Event/ExternalID eq ${fixed.morning}`, 30],
-  // These filters narrow or widen the rows to read. The filter itself is applied to each row as well.
+  // The following filters limit only roughly which rows the sandbox reads, so it must also apply the filter to each row.
   [
     `${weeks} and ${fixed.learner} eq Attendee/ExternalID and Attendee/ExternalID eq ${fixed.otherLearner}`,
     0,

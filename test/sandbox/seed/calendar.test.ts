@@ -17,7 +17,7 @@ test('the school calendar has a morning and an afternoon for every day of the sc
 test.each([
   ['2026-03-02', '09:00', '13:00'],
   ['2026-06-01', '08:00', '12:00'],
-  // The rows contain the days on which the clocks change.
+  // The clocks change on 2026-03-29 and on 2025-10-26.
   ['2026-03-28', '09:00', '13:00'],
   ['2026-03-29', '08:00', '12:00'],
   ['2025-10-25', '08:00', '12:00'],
