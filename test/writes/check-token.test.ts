@@ -16,7 +16,7 @@ const stored = (state: 'open' | 'confirmed') => ({
   ],
 })
 
-/** Checks the token of a client that resends an orphaned batch and gets 200 for every outcome of its records. */
+/** Checks the token of a client that resends an orphaned batch and gets a single 200, which shows no outcomes. */
 async function check(state: 'open' | 'confirmed') {
   const context = createWriteContext({
     reader: {

@@ -19,7 +19,7 @@ const storedOf = (batch: number): StoredBatch => ({
   partner: partnerOf(batch),
   owner: partnerOf(batch),
   receivedMs: 0,
-  // Nothing is left to send, because these tests examine only the order of the batches.
+  // The batch has no request and no records, because these tests examine only the order of the batches.
   payload: undefined,
   credentials: undefined,
   records: [],
@@ -270,7 +270,7 @@ describe('recovery', () => {
       context.orphans.set(1_000 + batch, { lease: 1, after: new Map([[0, older]]), sinceMs: 0 })
     }
     await clock.pass(1_001)
-    // The next search for work is at 2 s.
+    // Advances the clock to less than 2 s, when recovery searches for work again.
     for (let at = 0; at < 90; at += 1) await clock.pass(10)
     expect([...context.orphans.keys()]).toEqual([])
   })
@@ -294,7 +294,7 @@ describe('recovery', () => {
   })
 })
 
-/** Runs recovery on orphans 1 and 2, which wait for credentials and delay newer records for longer than a lost write is read back. */
+/** Runs recovery on orphans 1 and 2, which wait for credentials, and which delay newer records for longer than the read-back time. */
 async function holdUp(own: Partial<Journal>, busy: readonly number[] = []) {
   const settled: unknown[] = []
   const recovery = startRecovery({
@@ -327,8 +327,8 @@ const [all, none] = [[[1, [0]], [2, [0, 1]]], []] // prettier-ignore
 it.each<[string, Partial<Journal>, number[], object]>([
   ['ends records that delayed newer records for too long, and keeps the other records of their batch', {}, [], { settled: [[1, 0, 'unknown'], [2, 0, 'unknown']], left: [[2, [1]]] }],
   ['hands the orphans over to an instance that asks for them', { handOver: (held) => Promise.resolve(held) }, [], { settled: none, left: none }],
-  ['does not end records of a batch that is running', {}, [1, 2], { settled: none, left: all }],
-  ['does not end records that are no orphans of this instance', { blocking: () => Promise.resolve([{ batch: 1, position: 5 }]) }, [], { settled: none, left: all }],
+  ['does not end records of a batch on which this process is working', {}, [1, 2], { settled: none, left: all }],
+  ['does not end records that are not orphans of this instance', { blocking: () => Promise.resolve([{ batch: 1, position: 5 }]) }, [], { settled: none, left: all }],
   ['drops a batch that another instance has taken over', failing('ADP_JOURNAL_LOST'), [], { codes: none, left: [[2, [1]]] }],
   ['reports a failure of the journal and keeps the orphans', failing('ADP_JOURNAL_UNAVAILABLE'), [], { codes: ['ADP_JOURNAL_UNAVAILABLE'], left: all }],
 ])('recovery of orphans without credentials %s', async (_name, own, busy, expected) => {

@@ -56,9 +56,13 @@ it.each([[3], [2], [undefined]])(
 )
 
 it.each([
-  ['lets V3 get a resent batch that V2 refused as a whole', replied(400), 'notApplied'],
-  ['lets V3 get a resent batch that was never sent to V2', { kind: 'notSent' } as const, 'notApplied'],
-  ['has a resent batch read back if V2 may have applied it', { kind: 'lost' } as const, 'unknown'],
+  ['returns a resent batch as not applied if V2 refused the batch as a whole', replied(400), 'notApplied'],
+  [
+    'returns a resent batch as not applied if it was never sent to V2',
+    { kind: 'notSent' } as const,
+    'notApplied',
+  ],
+  ['returns a resent batch as unknown if V2 may have applied it', { kind: 'lost' } as const, 'unknown'],
 ])('replayRelayed %s', async (_name, end, state) => {
   expect(await replay([end], 3)).toMatchObject({ records: [{ state }, { state }, { state }] })
 })

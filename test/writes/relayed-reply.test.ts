@@ -33,7 +33,7 @@ const statesOf = async (end: RelayEnd, each: number | undefined, kind: 'batch' |
     retry === undefined ? state : `${state} ${retry}`,
   )
 
-/** Returns the processor time of this thread, which excludes other work on the machine. */
+/** Returns the processor time of this thread in milliseconds, which excludes other work on the machine. */
 function spentMs(): number {
   const { user, system } = process.threadCpuUsage()
   return (user + system) / 1_000

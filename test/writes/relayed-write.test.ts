@@ -11,8 +11,8 @@ import { createManualClock } from '../support/manual-clock.ts'
 const batch = (kind: 'known' | 'new') => ({ kind, batch: 7, lease: 1 }) as unknown as BeginResult
 
 /**
- * Begins a write with a journal that answers after `answerMs`. V2 waits at most one second for the journal. Returns the outcome and its
- * time.
+ * Begins a write with a journal that answers after `answerMs`. The request to V2 waits for the journal for at most one second unless
+ * `isSlow` returns true. Returns the outcome and its time.
  */
 async function begin(answerMs: number, isSlow?: (nowMs: number) => boolean): Promise<string> {
   const clock = createManualClock()

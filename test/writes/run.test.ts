@@ -23,7 +23,7 @@ const leaseLost: PostOutcome = { kind: 'notApplied', reason: 'leaseLost', retryA
 const ascending = (list: readonly number[]): number[] => [...list].sort((one, other) => one - other)
 
 describe('a run of records', () => {
-  /** Runs records with the given outcomes. `choices` selects the running post that ends next. */
+  /** Runs records with the given outcomes. `choices` selects, step by step, which post in progress ends next. */
   async function run(
     named: readonly (Named | 'fault')[],
     keys: readonly string[],
@@ -144,7 +144,7 @@ describe('a run with an unexpected failure', () => {
 })
 
 describe('a run of one record', () => {
-  /** Runs the record of learner 1, which may have been applied before, and returns its outcome. */
+  /** Runs the record of learner 1, and returns its outcome. If `mayBeApplied` is true, an earlier POST may have applied the record. */
   async function outcomeOf(own: StartedRun, mayBeApplied = false) {
     const run = { mayBeApplied: () => mayBeApplied, ...own.run }
     const { settled, posted } = await startRun({ records: [plannedRecord(1)], ...own, run }).end()
@@ -235,8 +235,8 @@ describe('a run of one record', () => {
   })
 })
 
-describe('the outcomes of a run', () => {
-  /** Starts posts of four records that end when the test says so. */
+describe('an outcome in a run of several records', () => {
+  /** Starts a run of one record for each key. The post of a record ends when the test passes its position to `ended`. */
   function open(keys: readonly string[] = ['1', '2', '3', '4']) {
     const ends: (() => void)[] = []
     const run = startRun({
@@ -256,7 +256,7 @@ describe('the outcomes of a run', () => {
     return { ...run, ended, turns }
   }
 
-  it('share a commit if they arrive within a short time', async () => {
+  it('shares a commit with other outcomes that arrive within a short time', async () => {
     const { commits, parts, ended, clock } = open()
     await ended(2)
     await clock.pass(2)
@@ -267,7 +267,7 @@ describe('the outcomes of a run', () => {
     expect(parts.map(([position]) => position)).toEqual([2, 0, 3, 1])
   })
 
-  it('are committed after a short time even if other outcomes are still missing', async () => {
+  it('is committed after a short time even if other outcomes are still missing', async () => {
     const { commits, parts, ended, clock, turns } = open()
     await ended(1)
     await clock.pass(50)
@@ -275,7 +275,7 @@ describe('the outcomes of a run', () => {
     expect([commits, parts]).toEqual([[[1]], [[1, 201]]])
   })
 
-  it('leave a record open while V3 may still be executing its batch, and block later records of its key', async () => {
+  it('leaves its record open while V3 may still be executing the $batch, and blocks later records of its key', async () => {
     const { end } = startRun({
       records: [plannedRecord(1, 'k'), plannedRecord(2, 'k'), plannedRecord(3, 'k'), plannedRecord(4)],
       post: (n) => (n === 1 ? { ...outcomes.unknown, together: { records: 2 } } : acceptedReply),
@@ -288,7 +288,7 @@ describe('the outcomes of a run', () => {
     expect(ascending(settled.map(({ position }) => position))).toEqual([1, 2, 3])
   })
 
-  it('are committed immediately if a later record of the key waits', async () => {
+  it('is committed immediately if a later record of its key waits', async () => {
     const { commits, posted, ended } = open(['1', '2', '1'])
     expect(posted).toEqual([0, 1])
     await ended(0)

@@ -28,7 +28,7 @@ describe('settlementOf', () => {
     ['a refusal whose code may be a value of the record', refusal(400, 'Jane Doe'), {}, { state: 'refused', reason: 'HTTP_400', deadLetter: false }],
     ['a denied record', refusal(403, 'AUTH_1'), {}, { state: 'notApplied', reason: 'AUTH_1', retry: 'resend' }],
     ['a denied record whose client got 200', refusal(401, 'AUTH_1'), { outcomesShown: false }, { state: 'parked', reason: 'AUTH_1', retry: 7_000 }],
-    ['the same record after the retry deadline', refusal(401, 'AUTH_1'), { outcomesShown: false, nowMs: 90_000_000 }, { state: 'notApplied', reason: 'AUTH_1', deadLetter: true }],
+    ['a denied record whose client got 200, after the retry deadline,', refusal(401, 'AUTH_1'), { outcomesShown: false, nowMs: 90_000_000 }, { state: 'notApplied', reason: 'AUTH_1', deadLetter: true }],
     ['a record that was not applied', notApplied, {}, { state: 'notApplied', reason: 'throttled', retry: 'resend' }],
     ['an unapplied record in the background', notApplied, { clientWaits: false }, { state: 'parked', reason: 'throttled', retry: 7_000 }],
     ['an unapplied record whose client got 200', notApplied, { outcomesShown: false, nowMs: 13_000 }, { state: 'parked', reason: 'throttled', retry: 18_000 }],

@@ -26,8 +26,8 @@ const request: WriteRequest = {
 
 const slices = createSlicing().open()
 
-describe('encodeStoredRequest and decodeStoredRequest', () => {
-  it('return the same request with any body', async () => {
+describe('decodeStoredRequest', () => {
+  it('returns the request that encodeStoredRequest encoded, with any body', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), fc.uuid(), async (bytes, replyId) => {
         const stored = { request, replyId, sender: 'hash', body: Buffer.from(bytes) }
@@ -43,14 +43,14 @@ describe('encodeStoredRequest and decodeStoredRequest', () => {
     expect(decodeStoredRequest(await encodeStoredRequest(without, slices))).toEqual(without)
   })
 
-  it('return the same large request, and share the bytes with other threads', async () => {
+  it('returns a large request unchanged, from bytes that encodeStoredRequest shares with other threads', async () => {
     const stored = { request, replyId: 'r', sender: undefined, body: Buffer.alloc(3_000_000, 'abc') }
     const bytes = await encodeStoredRequest(stored, slices)
     expect(bytes.buffer).toBeInstanceOf(SharedArrayBuffer)
     expect(decodeStoredRequest(bytes).body.equals(stored.body)).toBe(true)
   })
 
-  it('reject an invalid stored request with an AdapterError', () => {
+  it('throws an AdapterError for an invalid stored request', () => {
     expect(() => decodeStoredRequest(Buffer.from('nothing'))).toThrow(AdapterError)
   })
 })

@@ -14,7 +14,7 @@ export const refuse = (): never => {
   throw new AdapterError('ADP_TOKEN', 'no token')
 }
 
-/** Creates a write context with the given parts. By default it has no journal, and its V3 must not be used. */
+/** Creates a write context with the given members. By default it has no durable journal, and a call to V3 fails. */
 export function createWriteContext(own: Partial<WriteContext> = {}): WriteContext {
   const { journal = createNoJournal(), clock = systemClock } = own
   return {
