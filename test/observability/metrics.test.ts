@@ -153,7 +153,7 @@ const linesOf = (text: string): string[] =>
     .split('\n')
     .map((line) => line.replace(/\{(.*)\}/, (_, labels: string) => `{${labels.split(',').sort().join()}}`))
 
-it('createMetrics formats metrics exactly as the library prom-client formats them', async () => {
+it('formatMetrics formats metrics exactly as the library prom-client formats them', async () => {
   const registry = new Registry()
   const registers = [registry]
   const counter = new Counter({ name: 'a_total', help: 'With \\ and\nlines', labelNames: ['of', 'to'], registers }) // prettier-ignore
@@ -169,7 +169,7 @@ it('createMetrics formats metrics exactly as the library prom-client formats the
   )
 })
 
-it('createMetrics yields to the event loop while it formats thousands of series', async () => {
+it('formatMetrics yields to the event loop while it formats thousands of series', async () => {
   const registry = new Registry()
   const counter = new Counter({ name: 'a_total', help: 'a', labelNames: ['of'], registers: [registry] })
   for (let of = 0; of < 20_000; of += 1) counter.inc({ of: String(of) })
@@ -194,7 +194,7 @@ async function show({ calls, errors }: { calls: number; errors: number }): Promi
   for (let n = 0; n < errors; n += 1) events.internalError({ errorName: 'Error', stack: [] })
   metrics.addGauge('under_way', 'Now.', () => calls)
   metrics.addGauge('kept', 'In the journal.', () => 30, { shared: true })
-  // The channel between processes copies messages the same way.
+  // Copies the snapshot as the channel between processes does.
   return structuredClone(await metrics.snapshot())
 }
 
@@ -225,7 +225,7 @@ it('the merged metrics of all workers keep the counts of workers that have ended
   expect(await totals(sum)).toEqual({ workers: 2, ends: 1, calls: 7, errors: 1, underWay: 4, kept: 30 })
   sum.replace(3, await show({ calls: 1, errors: 1 }))
   sum.ended(2)
-  // The snapshot was in flight when the worker ended.
+  // A snapshot that arrives after its worker has ended must not count.
   sum.replace(2, await show({ calls: 9, errors: 9 }))
   expect(await totals(sum)).toEqual({ workers: 1, ends: 2, calls: 8, errors: 2, underWay: 1, kept: 30 })
   const { contentType, text } = await sum.render()

@@ -98,7 +98,7 @@ it('the adapter adds a span for a batch to the trace of the client, with a child
   )
   for (const child of children)
     expect(child).toMatchObject({ traceId: TRACE, parentSpanId: server?.spanId, status: { code: 0 } })
-  // V3 receives the span of each call as its parent.
+  // The traceparent header that V3 receives names the span of the call.
   const calls = children.filter(({ name }) => name === 'V3 write').map(({ spanId }) => spanId)
   const sent = upstream.seen.map(({ headers }) => headers.traceparent)
   expect(sent.sort()).toEqual(calls.map((spanId) => `00-${TRACE}-${spanId}-01`).sort())
@@ -136,7 +136,7 @@ it('the adapter ends the span of a V2 read as an error if V2 closes the connecti
           .end(`--b\r\n${part}\r\n--b--\r\n`)
     },
   )
-  // A client that resends a batch with another token gets the stored reply only if V2 shows the mark to that token.
+  // The second post makes the adapter read V2: a resend with another token gets the stored reply only if V2 shows the mark to that token.
   for (const token of ['one', 'other'])
     await postBatch(adapter, batchOf([flatRecord(1)]), { Authorization: `Bearer ${token}` })
   await end()
@@ -199,7 +199,7 @@ it('the adapter begins a new trace if traceparent is invalid, and sends no spans
   const servers = collector.spans().filter(({ kind }) => kind === 2)
   expect(servers.map(({ parentSpanId }) => parentSpanId)).toEqual(['', ''])
   expect(servers.map(({ traceId }) => traceId)).not.toContain(TRACE)
-  // The adapter passes the trace on to V3 even if the client does not record it.
+  // The adapter passes the trace on to V3 even if the client has not sampled the trace.
   expect(upstream.seen.at(-1)?.headers.traceparent).toMatch(new RegExp(`^00-${TRACE}-[0-9a-f]{16}-00$`))
 })
 
