@@ -5,8 +5,9 @@ import { fileURLToPath } from 'node:url'
 
 import express from 'express'
 
-// SAP CAP as V3: its parser of URLs and bodies, $batch, paging, $metadata and errors. CAP stores no nested objects in a database, so the
-// handlers below convert between the nested record of the service and the flat row of the table. Argument: the database file.
+// Runs SAP CAP as V3, with its own parser of URLs and bodies, $batch, paging, $metadata and errors. CAP stores no nested objects in a
+// database, so the handlers below convert between the nested record of the service and the flat row of the table. The argument is the
+// database file.
 
 const [, , database = ':memory:'] = process.argv
 const folder = fileURLToPath(new URL('./cap/', import.meta.url))
@@ -27,7 +28,7 @@ interface Service {
   before(event: string, entity: string, handle: (request: Request) => void): void
   on(event: string, entity: string, handle: (request: Request) => Promise<unknown>): void
 }
-/** The part of `@sap/cds` that this program uses. The package has no types of its own. */
+/** The members of `@sap/cds` that this program uses. The package has no types of its own. */
 interface Cds {
   root: string
   model: unknown
@@ -48,7 +49,7 @@ interface Cds {
 }
 
 process.env['CDS_CONFIG'] = JSON.stringify({
-  // Rebuilds the nested objects from names with underscores.
+  // Makes CAP return names with underscores as nested objects.
   odata: { flavor: 'x4' },
   requires: {
     auth: { kind: 'dummy' },
@@ -56,7 +57,7 @@ process.env['CDS_CONFIG'] = JSON.stringify({
   },
   log: { levels: { odata: 'silent', deploy: 'silent', cds: 'silent' } },
 })
-// CAP looks for its packages from the working directory.
+// CAP resolves its packages from the working directory.
 process.chdir(folder)
 const loaded: unknown = createRequire(`${folder}package.json`)('@sap/cds')
 const cds = loaded as Cds
@@ -84,7 +85,7 @@ function toRecord(row: Row): Row {
   return record
 }
 
-/** Rewrites an expression of CAP to the columns of the table. */
+/** Rewrites the references in a CAP expression to the columns of the table. */
 function toColumns(expression: unknown): unknown {
   if (Array.isArray(expression)) return expression.map(toColumns)
   if (!isObject(expression)) return expression
@@ -95,7 +96,7 @@ function toColumns(expression: unknown): unknown {
   return Object.fromEntries(members) as Row
 }
 
-/** Returns true for an id that no event and no code of the school has. */
+/** Returns true for an id that begins with `ffffffff-`, with which tests refer to an event or a code that does not exist. */
 const isUnknown = (reference: unknown): boolean =>
   isObject(reference) && String(reference['ExternalID']).startsWith('ffffffff-')
 

@@ -56,7 +56,7 @@ const recordsOf = (event: string, count = COUNT, fields: object = {}): object[] 
 const learnersOf = (count: number): string[] => Array.from({ length: count }, (_, index) => guid(index + 1))
 const isWrite = (head: string): boolean => head.startsWith('POST')
 
-/** Applies these faults to the first writes, and lets later requests pass. Collects the heads of all requests. */
+/** Starts a proxy that applies these faults to the first writes, and lets later requests pass. `heads` collects all request heads. */
 async function strike(port: number, faults: Fault[], heads: string[] = []): Promise<FaultProxy> {
   const proxy = await startFaultProxy({
     targets: [port],
@@ -218,7 +218,7 @@ async function startReading(): Promise<Adapter> {
   const cap = await theCap()
   fill(1, 1_000)
   fill(2, 2_345)
-  // CAP knows no augmented rows, and no user wrote these marks.
+  // CAP returns no rows for sessions without a mark, and the marks below have no `RecordedBy`.
   const reads = { needsRecordedBy: false, unmarkedCodes: [] }
   return startAdapter(cap.url, onePartner({ reads }), {}, onEnd)
 
@@ -263,7 +263,7 @@ async function follow(first: Promise<{ status: number; json: Page }>): Promise<s
   }
 }
 
-describe.skipIf(missing !== undefined)('V2 reads with SAP CAP as V3', () => {
+describe.skipIf(missing !== undefined)('a V2 read with SAP CAP as V3', () => {
   it.each([
     ['all', '', 1_000],
     [`Learner eq ${guid(7)}`, '', 1],
@@ -279,7 +279,7 @@ describe.skipIf(missing !== undefined)('V2 reads with SAP CAP as V3', () => {
     ['AttendableEventStart ge 2026-06-11 and AttendableEventStart lt 2026-06-12', '', 1_000],
     ['all', '&$top=3&$orderby=Learner%20desc&$skip=1', 3],
     ['all', '&$select=Learner,Comment', 1_000],
-  ])('find the marks of the filter "%s" with the options "%s"', async (filter, options, count) => {
+  ])('finds the marks of the filter "%s" with the options "%s"', async (filter, options, count) => {
     const own = filter === 'all' ? ofEvent(1) : `${ofEvent(1)} and (${filter})`
     const { status, json } = await marks(own, `&$count=true${options}`)
     expect([status, json.value.length]).toEqual([200, count])
@@ -289,7 +289,7 @@ describe.skipIf(missing !== undefined)('V2 reads with SAP CAP as V3', () => {
     }
   })
 
-  it('find marks by ids in upper case', async () => {
+  it('finds marks by ids in upper case', async () => {
     const { json } = await marks(
       ofEvent(1).toUpperCase().replaceAll('ATTENDABLEEVENT EQ', 'AttendableEvent eq'),
     )
@@ -300,7 +300,7 @@ describe.skipIf(missing !== undefined)('V2 reads with SAP CAP as V3', () => {
     expect((await get(`/V2/Attendance/AttendanceRecords(${guid(7)})`)).status).toBe(404)
   })
 
-  it('return a single page without a next link if exactly 1,000 marks match', async () => {
+  it('returns a single page without a next link if exactly 1,000 marks match', async () => {
     expect((await follow(marks(ofEvent(1)))).map((page) => page.length)).toEqual([1_000])
   })
 
@@ -308,7 +308,7 @@ describe.skipIf(missing !== undefined)('V2 reads with SAP CAP as V3', () => {
     ['in pages of the size of the service', {}, '', [1_000, 1_000, 345]],
     ['in smaller pages', { Prefer: 'odata.maxpagesize=900' }, '', [900, 900, 545]],
     ['up to $top', {}, '&$top=1500', [1_000, 500]],
-  ])('return each mark once, %s', async (_what, headers, options, sizes) => {
+  ])('returns each mark once, %s', async (_what, headers, options, sizes) => {
     const pages = await follow(marks(ofEvent(2), `&$orderby=Learner${options}`, headers))
     const found = pages.flat()
     expect(found.length).toBe(new Set(found).size)
@@ -320,14 +320,14 @@ describe.skipIf(missing !== undefined)('V2 reads with SAP CAP as V3', () => {
   it.each([
     ['Present eq', '$filter, character 8'],
     ['Pupil eq 1', '$filter, character 0'],
-  ])("name the position of the error in the client's own query: %s", async (filter, place) => {
+  ])("names the position of the error in the client's own query: %s", async (filter, place) => {
     const { status, json } = await marks(filter)
     expect([status, json.error?.code]).toEqual([400, 'ADP_QUERY'])
     expect(json.error?.message).toContain(place)
   })
 })
 
-describe.skipIf(missing !== undefined)('requests that the adapter passes through to SAP CAP', () => {
+describe.skipIf(missing !== undefined)('a request that the adapter passes through to SAP CAP', () => {
   const root = '/Attendance/V3'
   const filter = encodeURIComponent(`Event/ExternalID eq ${eventOf(2)}`)
 
@@ -338,13 +338,13 @@ describe.skipIf(missing !== undefined)('requests that the adapter passes through
     [`${root}/AttendanceRecords(abcdef01-0000-4000-8000-${guid(7).slice(24)})`, 200],
     [`${root}/AttendanceRecords(${guid(7)})`, 404],
     [`${root}/AttendanceRecords?$filter=Nothing%20eq%201`, 400],
-  ])('get the answer of CAP for %s', async (path, status) => {
+  ])('gets the reply of CAP for %s', async (path, status) => {
     const direct = await fetch(`${(await theCap()).url}${path}`)
     const through = await get(path)
     expect([through.status, through.json]).toEqual([status, await direct.json()])
   })
 
-  it('follow next links through all pages', async () => {
+  it('leads through all pages by next links', async () => {
     const sizes: number[] = []
     for (let path: string | undefined = `AttendanceRecords?$filter=${filter}`; path !== undefined;) {
       const { status, json } = await get(`${root}/${path}`)
@@ -355,7 +355,7 @@ describe.skipIf(missing !== undefined)('requests that the adapter passes through
     expect(sizes).toEqual([1_000, 1_000, 345])
   })
 
-  it('get a page of full size, because CAP ignores Prefer: odata.maxpagesize', async () => {
+  it('gets a page of full size, because CAP ignores Prefer: odata.maxpagesize', async () => {
     const { json } = await get(`${root}/AttendanceRecords?$filter=${filter}`, {
       Prefer: 'odata.maxpagesize=10',
     })
@@ -372,8 +372,8 @@ const limits: readonly (readonly [what: string, filter: string, message: string]
   ['a duration', "RecordedOn add duration'P1D' lt 2026-03-02T00:00:00Z", 'Parsing URL failed: Expected'],
 ]
 
-describe.skipIf(missing !== undefined)('V2 reads that SAP CAP does not support', () => {
-  it.each(limits)('report the rejection of CAP for a filter with %s', async (_what, filter, message) => {
+describe.skipIf(missing !== undefined)('a V2 read that SAP CAP does not support', () => {
+  it.each(limits)('reports the rejection of CAP for a filter with %s', async (_what, filter, message) => {
     const { status, json } = await marks(`${ofEvent(1)} and ${filter}`)
     expect([status, json.error?.code]).toEqual([400, 'ADP_UPSTREAM_REFUSED'])
     expect(json.error?.message).toContain(message)

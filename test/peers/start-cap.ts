@@ -11,7 +11,7 @@ import type { OnEnd } from '../support/end-of-file.ts'
 
 const folder = fileURLToPath(new URL('./cap/', import.meta.url))
 
-/** Installs CAP if it is missing. Returns the reason if CAP cannot be used, or `undefined` if it can. */
+/** Installs CAP if it is missing. Returns the reason if CAP cannot be installed, or `undefined` if CAP is installed. */
 export function installCap(): string | undefined {
   try {
     const lock = JSON.parse(readFileSync(`${folder}package-lock.json`, 'utf8')) as {
@@ -50,7 +50,7 @@ export interface CapMark {
 export interface Cap {
   readonly url: string
   readonly port: number
-  /** Returns the marks of an event in CAP's database, by learner. */
+  /** Returns the marks of an event in CAP's database, sorted by learner. */
   marks(event: string): CapMark[]
   execute(sql: string): void
 }
@@ -76,7 +76,7 @@ export async function startCap(onEnd: OnEnd): Promise<Cap> {
     printed += `${line}\n`
   }
   if (port === undefined || Number.isNaN(port)) throw new Error(`CAP has not started: ${printed}`)
-  // Output that CAP prints later is read and dropped, because a full pipe would block CAP.
+  // Discards the further output of CAP, because a full pipe would block CAP.
   child.stdout.resume()
   const database = new DatabaseSync(file)
   onEnd(async () => database.close())
