@@ -5,8 +5,8 @@ import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { documentedTypes, type FieldTable } from '../model/documented-types.ts'
 
 /**
- * The part of a type that a public EDMX reader, as code generators use it, returns. The reader's own types come from a package that the
- * reader does not include.
+ * The properties of a type in the result of a public EDMX reader, which code generators use. The type declarations of the reader need a
+ * package that the reader does not include.
  */
 interface Structured {
   readonly name: string
@@ -55,7 +55,7 @@ const propertiesOf = ({ entityProperties = [], properties = [] }: Structured): r
   ...properties,
 ]
 
-/** Returns the type names, without `Collection()`, of everything in a schema that has a type. */
+/** Returns the names of the types of all properties and links in a schema, without `Collection()`. */
 function typesUsed({ entityTypes, complexTypes }: Schema): Set<string> {
   const names = [...entityTypes, ...complexTypes].flatMap((own) => [
     ...propertiesOf(own).map(({ type }) => type),

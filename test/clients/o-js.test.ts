@@ -10,11 +10,11 @@ interface Part {
 }
 
 interface Choices {
-  /** Puts all records into one changeset. Otherwise the records are outside a changeset. */
+  /** True to put all records into one changeset, false to post them outside a changeset. */
   readonly useChangset: boolean
-  /** Uses `AttendanceRecords` instead of the full URL. */
+  /** True to address records as `AttendanceRecords` in place of the full URL. */
   readonly useRelativeURLs: boolean
-  /** Uses one object of headers for the batch and its contents, so that every part declares its JSON as multipart/mixed. */
+  /** True to use one object of headers for the batch and its parts, so that every part declares its JSON as multipart/mixed. */
   readonly sharedHeaders: boolean
 }
 

@@ -16,7 +16,7 @@ import {
 /** The path of the V2 service below the URL of the destination. */
 export const servicePath = '/sp-api-write-back-partner-live/V2/Attendance'
 
-/** An attendance record in the form in which the generator of the SAP Cloud SDK writes entities. */
+/** An attendance record, declared as the generator of the SAP Cloud SDK declares entities. */
 export class AttendanceRecord extends Entity {
   static override _entityName = 'AttendanceRecords'
   static override _defaultBasePath = servicePath
@@ -40,7 +40,7 @@ class AttendanceRequestBuilder extends RequestBuilder<AttendanceRecord, DefaultD
   }
 }
 
-/** The API of the entity, which the generator emits beside each entity. */
+/** The API of the entity, as the generator emits it for each entity. */
 export class AttendanceRecordApi implements EntityApi<AttendanceRecord, DefaultDeSerializers> {
   readonly deSerializers: DefaultDeSerializers = defaultDeSerializers
   readonly entityConstructor: Constructable<AttendanceRecord> = AttendanceRecord

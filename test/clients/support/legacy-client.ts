@@ -61,7 +61,7 @@ export function postLegacy(
   return send(address, { ...headers, 'Content-Type': contentType }, lines.join(lineEnd))
 }
 
-/** Reads a flat reply line by line like a legacy program: part after part, by the boundary of the header. */
+/** Reads a flat reply line by line, as a legacy program does: each line with the boundary of the header begins a part. */
 export function readLegacy({ contentType, text }: LegacyAnswer): LegacyPart[] {
   const boundary = `--${contentType.split('boundary=')[1] ?? ''}`
   const parts: string[][] = []

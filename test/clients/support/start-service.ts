@@ -15,7 +15,7 @@ export interface Mark {
   readonly Comment: string | null
 }
 
-/** The answer to a client about one record: the stored mark, or the codes of its errors. */
+/** The outcome of one record as its client reads it: the stored mark, or the codes of the errors. */
 export interface RecordAnswer {
   readonly status: number
   readonly mark?: Mark
@@ -67,7 +67,7 @@ export async function startService(
   }
 }
 
-/** Converts a part to the answer about its record. `body` is the body as the client library returned it. */
+/** Converts a part to the outcome of its record. `body` is the body of the part as the client library returned it. */
 export function recordAnswerOf(status: number, body: unknown): RecordAnswer {
   if (Array.isArray(body)) {
     const errors = body as Readonly<Record<string, unknown>>[]
@@ -108,7 +108,7 @@ function toMark(effect: Effect): Mark {
   }
 }
 
-/** Valid and invalid records in turn, with texts that a careless reader of multipart or JSON would misread. */
+/** Returns a register of valid and invalid records in turn, with texts that a careless reader of multipart or JSON would misread. */
 function registerOf(samples: Samples): readonly { mark: Mark; codes?: readonly string[] }[] {
   const idOf = (wanted: string): string => samples.codes.find(({ code }) => code === wanted)?.id ?? ''
   const marks: [code: string, choices: Partial<Mark>, codes?: readonly string[]][] = [
