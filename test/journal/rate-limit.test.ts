@@ -104,7 +104,7 @@ describe.each(eachDatabase())('the rate limit of two instances with one journal 
     }
     const [ofFirst, ofSecond]: [number[], number[]] = [[], []]
     const first = run(ofFirst)
-    // Waits until the first instance reserves no more slots, which is how it makes calls while it is alone.
+    // Waits until the first instance reserves no more slots. An instance that is alone makes calls without reservations.
     let before = 0
     const stopped = (): boolean => {
       const isSame = before > 0 && before === ofFirst.length

@@ -60,7 +60,7 @@ export function describeInstances({ name, test }: Subject): void {
       expect(await journal.handOver([kept, asked, askedByGone])).toEqual([asked])
       await expect(journal.settle(asked, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       await other.settle(asked, [confirmed(0)])
-      // Refuses even the same state from the first instance, because only the instance that now has the batch answers the client.
+      // The first instance may not settle even the same state, because only the instance that now has the batch answers the client.
       await expect(journal.settle(asked, [confirmed(0)])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       expect(await journal.handOver([kept, asked, askedByGone])).toEqual([])
     })

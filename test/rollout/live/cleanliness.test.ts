@@ -10,7 +10,10 @@ const SINCE_MS = 1_000_000
 /** The stage of a partner as one instance reads it, with its revision and its age in milliseconds. */
 type Seen = readonly [stage: Stage, revision: number, sinceMs: number]
 
-/** Reads each stage twice, with all instances drained and all records settled. Returns true if the partner is clean at the last stage. */
+/**
+ * Reads each stage twice, with all instances drained and all records settled. Returns true if the partner is clean at the last stage, so that
+ * V2 can neither overtake nor duplicate a write of V3.
+ */
 function isCleanAfter(steps: readonly Seen[], before = nothingKnown): boolean {
   let known: KnownStages = before
   for (const [stage, revision, agoMs] of steps) {

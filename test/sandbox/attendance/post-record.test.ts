@@ -166,7 +166,7 @@ test.each([
 ] as const)(
   'the sandbox applies onExisting=%s when a POST arrives for a session that already has a mark',
   async (onExisting, first, second, sameId) => {
-    // The session is in the fixed weeks and already has a mark, so even the first POST is affected.
+    // The session is in the fixed weeks and already has a mark, so `onExisting` applies even to the first POST.
     const { json } = await startSandbox({ onExisting })
     const one = await json('POST', path, post(minimal))
     const two = await json('POST', path, post(minimal))

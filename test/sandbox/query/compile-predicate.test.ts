@@ -55,7 +55,7 @@ describe('compilePredicate', () => {
   )
 
   test.each([
-    // Values compare by their meaning, not by their notation
+    // Values are compared by their meaning, not by their notation.
     'ID eq 0000000a-0000-0000-0000-000000000000',
     'Created eq 2024-03-31T00:30:15.25Z and Created eq 2024-03-30T23:30:15.2500-01:00',
     'Created lt 2024-03-31T00:30:15.251Z and Created gt 2024-03-31T00:30:15.249Z',
@@ -67,7 +67,7 @@ describe('compilePredicate', () => {
     "Marks has S.Marks'Blue' and Marks eq 'Blue' and not (Marks has S.Marks'1')",
     "Name gt 'E' and Name lt 'Ö' and not (Name eq 'élan vital')",
     'Open gt false and Open eq (1 eq 1)',
-    // Null equals only null, has no order, and is unknown to and, or and not
+    // Null equals only null, has no order, and counts as unknown for `and`, `or` and `not`.
     'Owner/ExternalID eq null and null eq null and Maker/Name eq null and Maker eq null',
     'Owner/ExternalID ne 0000000a-0000-0000-0000-000000000000',
     'not (Maker/Name gt null) and not (Maker/Name lt null)',
@@ -78,7 +78,7 @@ describe('compilePredicate', () => {
     'Size add null eq null and length(Maker/Name) eq null and concat(Name,null) eq null',
     "(Size in (null)) eq false and Maker/Name in ('a',null)",
     'NaN ne NaN and not (NaN eq NaN) and INF gt 1e308 and -INF lt -1e308',
-    // Arithmetic
+    // These conditions calculate with numbers, times and durations.
     'Size add 1 eq 8 and Size sub 1.5 eq 5.5 and Size mul 2 eq 14 and -Size eq -7',
     'Size div 2 eq 3 and -7 div 2 eq -3 and Size divby 2 eq 3.5 and Size div 2.0 eq 3.5',
     'Size mod 4 eq 3 and -7 mod 4 eq -3 and Weight mod 2 eq 0.5',
@@ -90,7 +90,7 @@ describe('compilePredicate', () => {
     'Created lt 2024-03-31T00:30:15.2500001Z and Created gt 2024-03-31T00:30:15.2499999Z and Created ne 2024-03-31T00:30:15.2500001Z',
     '2024-03-31T23:59:59.9999999Z lt 2024-04-01T00:00:00Z and fractionalseconds(2024-03-31T23:59:59.9999999Z) eq 0.9999999',
     '2024-03-31T23:59:59.9999999Z lt 2024-04-01T00:00:00.0000001Z and date(2024-03-31T23:59:59.9999999Z) eq 2024-03-31',
-    // Functions
+    // These conditions call functions.
     "contains(Name,'vit') and startswith(Name,'Él') and endswith(Name,'al') and not contains(Name,'VIT')",
     "length(Code) eq 3 and indexof(Code,'z') eq 2 and indexof(Code,'q') eq -1 and substring(Code,1,1) eq '𝔸'",
     "substring(Name,5) eq 'vital' and substring(Name,99) eq '' and substring(Name,-5) eq 'vital' and substring(Name,0,99) eq Name",
@@ -101,7 +101,7 @@ describe('compilePredicate', () => {
     'day(Day) eq 29 and hour(At) eq 13 and second(At) eq 1 and fractionalseconds(At) eq 0.5',
     'totalseconds(Lasts) eq -93600',
     'round(2.5) eq 3 and round(-2.5) eq -3 and floor(-2.5) eq -3 and ceiling(-2.5) eq -2 and round(Weight) eq 3',
-    // Casts
+    // These conditions cast values to other types.
     "cast(Size,Edm.String) eq '7' and cast(Open,Edm.String) eq 'true' and cast(Kind,Edm.String) eq 'Fancy'",
     "cast(Created,Edm.String) eq '2024-03-31T01:30:15.250+01:00' and cast(Day,Edm.String) eq '2024-02-29'",
     "cast(At,Edm.String) eq '13:30:01.500' and cast(Lasts,Edm.String) eq '-PT26H' and cast(INF,Edm.String) eq 'INF'",
@@ -114,7 +114,7 @@ describe('compilePredicate', () => {
     "cast('7.9',Edm.Int32) eq 7 and cast(Weight,Edm.Int32) eq 2 and cast('x',Edm.Int32) eq null",
     "cast('true',Edm.Boolean) and cast('2024-02-30',Edm.Date) eq null and cast(null,Edm.String) eq null",
     'isof(Name,Edm.String) and not isof(Maker/Name,Edm.String) and not isof(Size,Edm.String)',
-    // Collections
+    // These conditions apply to collections.
     "Tags/any(t:t eq 'red') and not Tags/any(t:t eq 'green') and 'blue' in Tags and null in Tags",
     "not Tags/all(t:t eq 'red') and Tags/all(t:t ne 'green') and Tags/any() and Tags/$count eq 3",
     'Parts/any(p:p/Price gt 4) and not Parts/all(p:p/Price gt 4) and Parts/any(p:p/Price eq null)',
