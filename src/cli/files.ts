@@ -21,7 +21,7 @@ export async function readGivenFile(path: string): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** Writes a file that only its owner may read. `force` replaces an existing file. Throws `ADP_USAGE` if the file cannot be written. */
+/** Writes a file that only its owner can read. `force` replaces an existing file. Throws `ADP_USAGE` if the file cannot be written. */
 export async function writeResult(path: string, text: string, force = false): Promise<void> {
   await expectPlace(path, force)
   try {
@@ -35,7 +35,7 @@ export async function writeResult(path: string, text: string, force = false): Pr
   }
 }
 
-/** Throws `ADP_USAGE` if a result cannot be written to this path, so that a command fails before it starts its work. */
+/** Throws `ADP_USAGE` if a result cannot be written to this path. A command calls it first, so that it fails before it does its work. */
 export async function expectPlace(
   path: string,
   force = false,
@@ -52,7 +52,10 @@ export async function expectPlace(
 const writeError = (message: string, cause?: unknown): AdapterError =>
   new AdapterError('ADP_USAGE', `${message}.`, { cause })
 
-/** Reads the key that a flag names as `env:NAME` or `file:path`. Throws `ADP_USAGE` without quoting the flag, which may be the key. */
+/**
+ * Reads the key that a flag names as `env:NAME` or `file:path`. Throws `ADP_USAGE` without quoting an invalid source, which may be the key
+ * itself.
+ */
 export async function readKeySource(source: string, flag = '--key'): Promise<string> {
   const [, kind, name = ''] = /^(env|file):(.+)$/s.exec(source) ?? []
   if (kind === undefined)
@@ -83,7 +86,7 @@ export async function readRecordingKey(source: string | undefined): Promise<Uint
   )
 }
 
-/** Reads a file like `readGivenFile`, and decrypts a recording. Throws `ADP_USAGE`, and the errors of `readSealed`. */
+/** Reads a file like `readGivenFile`. Decrypts it if it is a recording. Throws `ADP_USAGE`, and the errors of `readSealed`. */
 export async function readRecordedFile(path: string, source: string | undefined): Promise<Buffer> {
   return path.endsWith(SEALED) ? readSealed(await readRecordingKey(source), path) : readGivenFile(path)
 }

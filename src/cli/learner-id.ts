@@ -7,13 +7,13 @@ import type { LearnerSearch } from '../journal/index.ts'
 import { readGivenFile } from './files.ts'
 
 /**
- * Reads the id of a learner from the argument. For `-` it reads standard input, whose content does not appear in the history of the shell
- * or in the list of processes. Throws `ADP_USAGE` if the id is not a GUID.
+ * Reads the id of a learner from the argument. For `-` it reads standard input, which keeps the id out of the shell history and the list of
+ * processes. Throws `ADP_USAGE` if the id is not a GUID.
  */
 export async function readLearner(given: string): Promise<string> {
   const id = given === '-' ? (await readGivenFile('-')).toString('utf8').trim() : given
   if (/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(id)) return id
-  // The message does not quote the text, since a mistyped id is personal data too.
+  // The message does not quote the text, because even a mistyped id is personal data.
   throw new AdapterError(
     'ADP_USAGE',
     'The id of the learner is not a GUID. Nothing was erased. Give 8-4-4-4-12 hexadecimal digits.',
@@ -27,13 +27,16 @@ export function searchOf(id: string): LearnerSearch {
     reply: (reply) => {
       if (pattern.test(reply)) return true
       const body = plainBodyOf(reply)
-      // A reply that cannot be searched is erased too, since replies are stored only to answer resent requests.
+      // A reply that cannot be searched is erased too. Stored replies only serve to answer resent requests.
       return body === undefined || !isText(body) || pattern.test(toText(body))
     },
   }
 }
 
-/** Returns a pattern for a GUID in upper or lower case, with or without hyphens, and with characters escaped as `\u0030` in JSON. */
+/**
+ * Returns a pattern for a GUID in upper or lower case, with or without hyphens. It also matches characters that JSON escapes, such as
+ * `\u0030`.
+ */
 function patternOf(id: string): RegExp {
   const characters = Array.from(id.toLowerCase(), (character) => {
     const codes = [...new Set([character, character.toUpperCase()])].map((one) =>
@@ -65,8 +68,8 @@ const decoders: ReadonlyMap<string, (body: Buffer) => Buffer> = new Map([
 const keptHead = z.tuple([z.unknown(), z.unknown(), z.array(z.string())])
 
 /**
- * Returns the decompressed body of a reply that `encodeStoredReply` wrote. The reply is a line of JSON, whose third member is the header
- * fields, and the body with each byte as one character. Returns `undefined` if the reply cannot be read.
+ * Returns the decompressed body of a stored reply, or `undefined` if the reply cannot be read. `encodeStoredReply` writes a line of JSON,
+ * whose third member has the header fields, and then the body with one character per byte.
  */
 function plainBodyOf(reply: string): Buffer | undefined {
   try {

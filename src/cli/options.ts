@@ -5,7 +5,7 @@ import { CONFIG_FILE, foundConfig } from '../config/environment.ts'
 import { bytes, httpUrl, ms } from '../config/values.ts'
 import { AdapterError } from '../errors.ts'
 
-/** Creates a reader for the value of a flag. `rule` is the message for an invalid value (default: the message of the schema). */
+/** Creates a parser for the value of a flag. `rule` is the message for an invalid value. Default: the message of the schema. */
 export const readAs =
   <Value>(schema: z.ZodType<Value>, rule?: string) =>
   (text: string): Value => {
@@ -47,7 +47,7 @@ export interface Target {
   readonly json?: boolean
 }
 
-/** Creates the flag `--config`. `use` says for what the command needs the file. */
+/** Creates the flag `--config`. `use` says in the help text what the command uses the file for. */
 export const configOption = (use: string): Option =>
   new Option('--config <file>', `${use}; else MARKBRIDGE_CONFIG, else ./${CONFIG_FILE}`).default(
     foundConfig(),
@@ -61,7 +61,7 @@ export function expectConfig(given = foundConfig()): string {
   return given
 }
 
-/** Adds the flags of `Target` to a command. `config` says for what the command needs the configuration file. */
+/** Adds the flags of `Target` to a command. `config` says in the help text what the command uses the configuration file for. */
 export function withTarget(command: Command, config: string): Command {
   return command
     .addOption(configOption(config))

@@ -11,13 +11,16 @@ interface ProbeResult {
   readonly aheadMs: number | undefined
   /** The time at which the certificate expires, or `undefined` without TLS. */
   readonly certificateEndMs: number | undefined
-  /** What the reply says about the client certificate, or `undefined` if the reply does not mention it. */
+  /** The fault of the client certificate that the reply reports, or `undefined` if it reports none. */
   readonly certificateFault: 'required' | 'refused' | undefined
 }
 
 const TIMEOUT_MS = 5_000
 
-/** Calls an address on the way to an upstream, without credentials. Rejects with an error that has a `code` if the server cannot be reached. */
+/**
+ * Calls an address with the TLS settings and proxy of an upstream, but without credentials. Rejects with an error that has a `code` if the
+ * server cannot be reached.
+ */
 export async function probe(
   url: URL,
   config: Pick<Config, 'upstreams'>,
@@ -39,13 +42,13 @@ export async function probe(
   return {
     status,
     certificateEndMs,
-    // The Date field has no fraction of a second, so the server is half a second later on average.
+    // The Date field has whole seconds, so the time of the server was half a second later on average.
     aheadMs: Number.isNaN(dateMs) ? undefined : dateMs + 500 - (startMs + answeredMs) / 2,
     certificateFault: certificateFaults.find(([, pattern]) => pattern.test(text))?.[0],
   }
 }
 
-/** The texts of nginx and of gateways that are built on nginx, which complete the TLS handshake and then answer 400. */
+/** The texts by which nginx, and gateways built on it, reject a client certificate with a reply of status 400 after the TLS handshake. */
 const certificateFaults = [
   ['required', /no required ssl certificate/i],
   ['refused', /ssl certificate error/i],

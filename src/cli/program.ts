@@ -19,7 +19,7 @@ interface CommandEntry {
 
 type Commands = Readonly<Record<string, CommandEntry>>
 
-/** The code of a command is loaded when the command is named, so that general help and usage errors appear at once. */
+/** The commands. The code of a command is loaded only if its name is given, so that general help and usage errors appear at once. */
 const commands: Commands = {
   demo: {
     description:
@@ -101,7 +101,7 @@ export async function run(argv: readonly string[], overrides: AppOverrides = {})
   const output = { isLost: false }
   process.stderr.on('error', () => undefined)
   process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
-    // A closed pipe, such as the pipe to `head`, is not a failure.
+    // A closed pipe is no failure. For example, `head` closes its pipe early.
     if (code === 'EPIPE' || output.isLost) return
     output.isLost = true
     process.exitCode = 1
@@ -123,7 +123,7 @@ export async function run(argv: readonly string[], overrides: AppOverrides = {})
   }
 }
 
-/** Creates the program. Only the commands in `argv` have their options and actions. */
+/** Creates the program. Only the commands that `argv` names get their options and actions. */
 export async function createProgram(
   argv: readonly string[],
   exitWith: ExitWith,

@@ -2,7 +2,7 @@ interface ProgressOptions {
   /** The total number of units, or `undefined` if the total is not known. */
   readonly total: number | undefined
   readonly unit: string
-  /** A progress line is printed when this many milliseconds have passed since the last printed line. */
+  /** The minimum interval in milliseconds between two printed lines. */
   readonly everyMs: number
 }
 
@@ -10,7 +10,7 @@ const TICK_MS = 250
 
 export type Progress = ReturnType<typeof showProgress>
 
-/** Prints progress lines such as `12 of 30 parts, 5.2/s, 4 s left` on standard error, since results go to standard output. */
+/** Prints progress lines such as `12 of 30 parts, 5.2/s, 4 s left` on standard error, because standard output is for results. */
 export function showProgress({ total, unit, everyMs }: ProgressOptions) {
   const startMs = performance.now()
   let [done, detail, saidMs] = [0, '', startMs]
@@ -32,7 +32,7 @@ export function showProgress({ total, unit, everyMs }: ProgressOptions) {
     advance: (now: number, more = ''): void => {
       done = now
       detail = more
-      // The line is also printed here, because work that keeps the event loop busy delays the interval.
+      // Work that keeps the event loop busy delays the interval, so lines are also printed here.
       sayWhenDue()
     },
     print: (line: string): void => {

@@ -95,7 +95,7 @@ function describeWindow(
   return describeCause(side, cause, { days, unreachable })
 }
 
-/** Describes an error of a service and its remedy. The message of the service is left out, because the message may quote the query. */
+/** Describes an error of a service and its remedy. Leaves out the message of the service, which may quote the query. */
 export function describeCause(
   side: 'V2' | 'V3',
   cause: AdapterError,
@@ -120,7 +120,7 @@ export function describeCause(
   }
 }
 
-/** Returns the code of an error if it has the form of a code, since any other text may contain a value. */
+/** Returns an error code that has the form of a code. Any other text may contain a value, so it is not shown. */
 function codeOf(code: string): string {
   return /^[A-Z][A-Za-z_]{0,40}\d{0,3}$/.test(code) ? code : 'without a known code'
 }

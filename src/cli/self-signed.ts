@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 
-// Node.js can sign, but cannot write certificates. The structures below are the whole of X.509 (RFC 5280 4.1) that a certificate for this
-// machine needs. A library for them would add fifteen packages to every installation.
+// Node.js can sign, but cannot write certificates. The code below writes the parts of X.509 (RFC 5280 4.1) that a certificate for this
+// machine needs. A library would add fifteen packages to every installation.
 
 const [INTEGER, BIT_STRING, OCTET_STRING, UTF8, UTC_TIME, SEQUENCE, SET] = [2, 3, 4, 12, 23, 0x30, 0x31]
 const [VERSION, EXTENSIONS, DNS_NAME, IP_ADDRESS] = [0xa0, 0xa3, 0x82, 0x87]
@@ -27,7 +27,7 @@ export function createSelfSigned(nowMs: number): { readonly cert: string; readon
   const content = encode(
     SEQUENCE,
     encode(VERSION, encode(INTEGER, Buffer.from([2]))),
-    // A serial number is positive, so its first bit is zero.
+    // The serial number must be positive, so a byte 1 precedes the random bytes and keeps the sign bit zero.
     encode(INTEGER, Buffer.from([1]), randomBytes(8)),
     algorithm,
     name,
@@ -44,7 +44,7 @@ export function createSelfSigned(nowMs: number): { readonly cert: string; readon
   }
 }
 
-/** Encodes a value of DER (X.690 8.1) that is shorter than 64 KiB. */
+/** Encodes a value in DER (X.690 8.1). The value must be shorter than 64 KiB. */
 function encode(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts)
   const { length } = content

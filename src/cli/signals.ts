@@ -4,7 +4,9 @@ import { readEnvironment } from '../config/index.ts'
 const SCRIPTS: ReadonlySet<string | undefined> = new Set(['start', 'markbridge'])
 const PARENT_CHECK_MS = 200
 
-/** Calls `end` when the shell of `npm run` has ended. npm sends signals to the shell, which does not forward them to this program. */
+/**
+ * Calls `end` when the shell of `npm run` has exited. npm sends signals to the shell, and the shell does not forward them to this program.
+ */
 function onceShellEnds(end: () => void): () => void {
   const shell = process.ppid
   const check = (): void => {
@@ -37,9 +39,9 @@ export function untilSignal(): { readonly signal: AbortSignal; readonly stop: ()
 }
 
 /**
- * Starts a service, waits for SIGINT or SIGTERM, and closes the service. Requests in flight may finish. The handlers are installed before
+ * Starts a service, waits for SIGINT or SIGTERM, and closes the service after requests in flight. The signal handlers are installed before
  * the start, so that a signal right after the ready line is not lost. `start` registers a close function for each resource that it opens.
- * The functions run in reverse order, also after a failed start, because an open listener would keep the process alive.
+ * The functions run in reverse order, and also after a failed start, because an open listener would keep the process alive.
  */
 export async function runUntilStopped(
   start: (onClose: (close: () => Promise<void>) => void) => Promise<void>,

@@ -3,10 +3,10 @@ import { AdapterError } from '../errors.ts'
 import { isLoopback } from '../http/address.ts'
 import { NO_CONFIG, type Target } from './options.ts'
 
-/** The address of V3 for commands that call no service, since every configuration needs an address. */
+/** The address of V3 for commands that call no service. Every configuration must have an address. */
 const NO_SERVICE = 'http://127.0.0.1'
 
-/** Loads the configuration without the secrets of partners. Without a file, the configuration is the same as for `serve` without a file. */
+/** Loads the configuration without the secrets of partners. Without a file, the defaults of `serve` apply. */
 export function loadTarget({ config: path, journal }: Omit<Target, 'json'>): Promise<Config> {
   return loadConfig(
     path,
@@ -59,13 +59,13 @@ export interface ResolvedSides {
 }
 
 /**
- * Finds the addresses, the partner and the credentials. Flags override the configuration. The partner's own key and tokens for V3 override
- * the environment. Throws `ADP_USAGE` if a value is missing. The message names the flag or the variable that sets the value.
+ * Finds the addresses, the partner and the credentials. Flags override the configuration, and the partner's own key and tokens for V3
+ * override the environment. Throws `ADP_USAGE` if a value is missing, with a message that names the flag or variable for it.
  */
 export async function resolveSides(flags: SideFlags, environment: Environment): Promise<ResolvedSides> {
   if (flags.config === undefined && flags.v3 === undefined)
     throw usage(`${NO_CONFIG}, or name V3 with --v3 <url>.`)
-  // The flag for V2 is not passed on, because the configuration would then ask for a stage. No journal is opened.
+  // `--v2` is used directly below. It does not have to be part of the configuration.
   const config = await loadConfig(flags.config, { v3: flags.v3?.href })
   const partner = chosenPartner(config, flags.partner)
   const v2 = flags.v2 ?? partner.v2.baseUrl ?? config.upstreams.v2?.baseUrl
@@ -102,7 +102,7 @@ function chosenPartner(config: Config, id: string | undefined): PartnerConfig {
   )
 }
 
-/** Returns the credentials for one side. On loopback the default is the credentials of the sandbox, which no real service accepts. */
+/** Returns the credentials for one side. On loopback they default to the credentials of the sandbox, which no real service accepts. */
 function credentialsFor(
   base: URL,
   subscriptionKey: string | undefined,

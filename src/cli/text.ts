@@ -61,14 +61,14 @@ export function formatTime(ms: number | undefined): string {
 }
 
 /**
- * Makes text of other programs safe to print on one line. A terminal would act on control characters, and some other characters change the
- * direction of the following text.
+ * Makes text from other programs safe to print on one line. A terminal would act on control characters, and some characters change the
+ * direction of the text after them.
  */
 export function formatGivenText(text: string): string {
   return text.replaceAll(UNSAFE, '?')
 }
 
-/** Makes text of other programs safe to print, and keeps its line breaks. */
+/** Makes text from other programs safe to print, but keeps its line breaks. */
 export function formatGivenLines(text: string): string {
   return text.split('\n').map(formatGivenText).join('\n')
 }
@@ -84,7 +84,7 @@ function escapeUnits(text: string): string {
   return text.replaceAll(/[^]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** The flags that a command in a hint needs to find the same data as the current command. */
+/** The flags that a suggested command needs to find the same data as the current command. */
 interface Given {
   readonly config?: string | undefined
   readonly journal?: string | undefined
@@ -100,7 +100,10 @@ const inheritedBy: Readonly<Record<string, readonly (keyof Given)[]>> = {
 
 export const RUNS = './data/compare'
 
-/** Completes the commands in a text for pasting, with the name under which this program was started and the flags of `given`. */
+/**
+ * Completes the `markbridge` commands in a text so that they can be pasted: with the way this program was started, and with the flags in
+ * `given`.
+ */
 export function formatHints(text: string, given: Given): string {
   return text.replaceAll(
     /\bmarkbridge ((journal|rollout|compare) [a-z]+|(doctor|init|check|record|serve)\b)/g,
@@ -118,10 +121,10 @@ function flagOf(name: keyof Given, value: string | undefined): readonly string[]
   return [`--${name}`, isShown ? quote(value) : '<url>']
 }
 
-/** Returns the command that started this program, in the form that a shell accepts. */
+/** Returns the command that started this program, as it can be typed into a shell. */
 export function ownCommand(): string {
   const [, program = ''] = process.argv
-  // npm finds the Node.js of the checkout, which the shell may not find.
+  // A checkout has its own Node.js, which npm finds but the shell may not.
   if (/^(?:start|markbridge)$/.test(readEnvironment().npmScript ?? '')) return 'npm run -s markbridge --'
   if (/[\\/]node_modules[\\/]\.bin[\\/]/.test(program)) return 'npx markbridge'
   return /[\\/]main\.js$/.test(program) ? `node ${quote(relative('', program))}` : 'markbridge'

@@ -7,15 +7,17 @@ import type { OnRead } from '../config/index.ts'
 interface FileWatch {
   /** Stores the hash of a file, and watches the file from then on. */
   readonly onRead: OnRead
-  /** Calls `onChange` when a file differs and has not changed for one interval. Returns a function that ends the watch. */
+  /**
+   * Calls `onChange` when a file differs from its stored hash and has been stable for one interval. Returns a function that ends the watch.
+   */
   start(onChange: () => void, everyMs?: number): () => void
 }
 
 const EVERY_MS = 1_000
 
 /**
- * Creates a watch that polls the files by their paths and does not rely on events of the file system. Polling also notices an editor that
- * replaces the file, the symbolic links of a Kubernetes ConfigMap, and changes in network and bind mounts.
+ * Creates a watch that polls the files by path instead of relying on file system events. Polling also detects an editor that replaces the
+ * file, the symbolic links of a Kubernetes ConfigMap, and changes in network and bind mounts.
  */
 export function createFileWatch(): FileWatch {
   /** The hash of each file, by path. The content is not stored, since a file may hold secrets. */
@@ -36,7 +38,7 @@ export function createFileWatch(): FileWatch {
         let reported: string | undefined
         while (!signal.aborted) {
           const now = await readAll()
-          // A faulty file stays different from the file in use, so a change is reported once.
+          // A file that cannot be loaded keeps differing from its stored hash, so `reported` prevents a second report of the same change.
           if (now === before && now !== reported && now !== [...known.values()].join()) {
             reported = now
             onChange()

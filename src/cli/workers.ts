@@ -20,22 +20,22 @@ type Peer = Remote<WorkerCalls> & ReloadPeer
 
 export interface ReloadPeer extends Pick<Remote<WorkerCalls>, 'call'> {
   readonly id: number
-  /** Sends a signal that ends the worker. Another worker replaces the ended worker. */
+  /** Sends a signal that ends the worker. A replacement is started. */
   readonly kill: (signal: 'SIGTERM' | 'SIGKILL') => void
 }
 
 /**
- * The time in milliseconds that a worker has to answer a reload before the worker is ended. A worker whose journal is slow answers earlier,
- * with a failure.
+ * The time in milliseconds within which a worker must answer a reload. A worker that exceeds it is killed. A worker with a slow journal
+ * answers earlier, with a failure.
  */
 const RELOAD_MS = 30_000
-/** The time in milliseconds to wait for the metrics of a worker. After this time the last metrics of the worker count. */
+/** The time in milliseconds to wait for the metrics of a worker. After this time its last known metrics count. */
 const METRICS_MS = 2_000
 
 /**
  * Starts `count` worker processes that share one port, and replaces each worker that ends. The first worker starts alone, so that only one
- * worker creates the tables of the journal or reports a fault that prevents listening. Resolves when all workers accept requests. Rejects
- * with `ADP_CONFIGURATION` or `ADP_INTERNAL` if a worker ends before it accepts requests.
+ * worker creates the tables of the journal or reports a fault of the configuration. Resolves when all workers accept requests. Rejects with
+ * `ADP_CONFIGURATION` or `ADP_INTERNAL` if a worker ends before it accepts requests.
  */
 export async function startWorkers(first: Config, count: number, watch: WorkerWatch) {
   const alive = new Map<Peer, Worker>()
@@ -66,7 +66,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
       const worker = cluster.fork()
       const remote = connect<WorkerCalls>({
         postMessage: (message) => {
-          // If a worker ends while a message is sent, its `exit` handler acts. Without a callback, the error would end this process.
+          // If a worker ends while a message is sent, its `exit` handler acts. Without the callback, the error would end this process.
           if (worker.isConnected()) worker.send(message, () => undefined)
         },
         on: (event, listener) => worker.on(event, listener),
@@ -89,7 +89,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
   const startIn = (restartMs: number): void => {
     const timer = setTimeout(() => {
       timers.delete(timer)
-      // The `exit` handler of the replacement handles its end.
+      // If the replacement ends early, its `exit` handler starts another one, so the rejection is ignored.
       start().catch(() => undefined)
     }, restartMs)
     timers.add(timer)
@@ -107,7 +107,7 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
     )
   }
   try {
-    // JSON, the default, would turn infinite numbers in the metrics into null.
+    // The default serialization (JSON) turns infinite numbers in the metrics into null.
     cluster.setupPrimary({ serialization: 'advanced' })
     const url = await start()
     await Promise.all(Array.from({ length: count - 1 }, start))
@@ -120,9 +120,9 @@ export async function startWorkers(first: Config, count: number, watch: WorkerWa
 }
 
 /**
- * Creates the part of a reload that runs in the primary process. This part passes the configuration to one worker after another. The first
- * worker that answers decides for all workers, since they share settings and journal. A worker that does not apply an accepted configuration
- * is ended, and its replacement starts with the new configuration.
+ * Creates the part of a reload that runs in the primary process. It passes the configuration to one worker after another. The first worker
+ * that answers decides for all workers, because they share settings and journal. A worker that does not apply an accepted configuration is
+ * ended, and its replacement starts with the new configuration.
  */
 export function createWorkersConfig(first: Config, answerMs: number) {
   const configured = new Set<ReloadPeer>()
@@ -130,7 +130,7 @@ export function createWorkersConfig(first: Config, answerMs: number) {
   const apply: ApplyConfig = async (next) => {
     const { config, changes } = planReload(current, next)
     const packed = packConfig(config)
-    // The loop also reaches workers that start during the reload, since they may have the old configuration.
+    // The loop also reaches workers that start during the reload, because they may have been given the old configuration.
     for (const peer of configured) {
       try {
         await inTime(peer.call('reload', packed), answerMs, systemClock, noAnswer)
@@ -138,7 +138,7 @@ export function createWorkersConfig(first: Config, answerMs: number) {
       } catch (cause) {
         const isRefused = cause !== noAnswer
         if (isRefused && current !== config) throw cause
-        // SIGTERM lets a worker that answers finish its requests.
+        // A worker that answers gets SIGTERM, so that it finishes its requests. A worker that does not answer is killed.
         peer.kill(isRefused ? 'SIGTERM' : 'SIGKILL')
         configured.delete(peer)
       }
@@ -174,12 +174,12 @@ function endedEarly(status: number | null): AdapterError {
       )
 }
 
-/** The lifetime in milliseconds after which the end of a worker no longer counts as a repeated failure. */
+/** The lifetime in milliseconds from which the end of a worker no longer counts as a repeated failure. */
 const LONG_LIFE_MS = 60_000
 const FIRST_MS = 100
 const LONGEST_MS = 10_000
 
-/** Returns the delay before a worker is replaced: 100 ms, doubled after each short life (`livedMs`), up to 10 s. */
+/** Creates a function that returns the delay before a worker is replaced: 100 ms, doubled after each short life (`livedMs`), up to 10 s. */
 export function createRestartDelay(): (livedMs: number) => number {
   let young = 0
   return (livedMs) => {
@@ -205,8 +205,8 @@ interface PrimaryCalls {
 }
 
 /**
- * Runs one of several adapters on the same port, in a forked process, until the primary process or a signal stops it. Resolves when the
- * adapter has ended. If the primary ends, this process ends at once, and the open records stay in the journal.
+ * Runs one of several adapters that share a port, in a forked process, until the primary process or a signal stops it. Resolves when the
+ * adapter has ended. If the primary process ends, this process ends at once, and its open records stay in the journal.
  */
 export async function runWorker(create: (config: Config, overrides: AppOverrides) => App): Promise<void> {
   const primary = connect<PrimaryCalls>({
@@ -225,7 +225,7 @@ export async function runWorker(create: (config: Config, overrides: AppOverrides
   primary.answer({ ...calls })
   // A terminal and systemd signal the whole process group, and the primary calls `stop` as well. Only the first call has an effect.
   process.on('SIGINT', calls.stop).on('SIGTERM', calls.stop)
-  // SIGHUP is ignored, because the primary reloads the configuration for all workers.
+  // The primary reloads the configuration for all workers, so a worker ignores SIGHUP.
   process.on('SIGHUP', () => undefined)
   try {
     const config = await Promise.race([primary.call('config'), stopped])
@@ -237,7 +237,7 @@ export async function runWorker(create: (config: Config, overrides: AppOverrides
     start(app)
     const { url } = await app.listen()
     keepServing(app.onUnhandled)
-    // If the primary has exited, the channel is closed, and this process ends.
+    // If the primary has exited, the channel is closed and this process ends, so the rejection is ignored.
     primary.call('ready', url).catch(() => undefined)
     await stopped
     await app.close()

@@ -69,7 +69,6 @@ async function runCheck(path: string, options: CheckOptions): Promise<number> {
   }
   const checked = await inspectRecording(await readRecordedFile(path, options.key), settings)
   if (options.json === true) console.log(formatJson(toDocument(path, checked)))
-  // Makes the names and values of the client safe to print.
   else for (const line of linesOf(path, checked, options.show === true)) console.log(formatGivenText(line))
   return checked.findings.some(({ severity }) => severity === 'error') ? 1 : 0
 }

@@ -99,10 +99,12 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
 
 const readDay = readAs(z.iso.date(), 'The day must have the form YYYY-MM-DD.')
 
-/** The pause before a second read, in milliseconds. In the pause a mark becomes visible on the other side; in the sandbox, at once. */
+/**
+ * The pause before a second read, in milliseconds, in which a new mark can become visible on the other side. The sandbox shows it at once.
+ */
 const PAUSE_MS = { service: 1_000, loopback: 50 }
 
-/** Reports an error of a service with the status of an inconclusive run, because exit status 1 means that something differs. */
+/** Reports an error of a service with the exit status of an inconclusive run, because exit status 1 means that something differs. */
 function toInconclusive(cause: unknown): number {
   if (!(cause instanceof AdapterError) || errorRules[cause.code].class === 'configuration') throw cause
   console.error(`markbridge: ${cause.message}`)
@@ -221,7 +223,7 @@ async function runWith(
   }
 }
 
-/** Returns the rules of the partner for today, since a difference counts again once its rule has expired. */
+/** Returns the partner's rules as of today. A difference counts again once its rule has expired. */
 function rulesOf({ compare: { rules } }: PartnerConfig): OwnRules {
   return createOwnRules(rules, formatDay(systemClock.wallMs()))
 }

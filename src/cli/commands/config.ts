@@ -42,7 +42,7 @@ interface ConfigOptions {
   readonly json?: boolean
 }
 
-/** Checks a configuration file. Faults give exit status 2. With `--json` they are in the document; otherwise `loadConfig` throws. */
+/** Checks a configuration file. Faults give exit status 2. With `--json` the document lists them; without it, `loadConfig` throws them. */
 async function checkConfigFile(given: string | undefined, { config, json }: ConfigOptions): Promise<Answer> {
   const file = given ?? expectConfig(config)
   try {

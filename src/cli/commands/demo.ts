@@ -47,16 +47,16 @@ const CREDENTIALS = "-H 'Ocp-Apim-Subscription-Key: sandbox' -H 'Authorization: 
 const SCHOOL_HEADER = 'X-School'
 const PARTNER = 'demo'
 
-/** The evidence of a small partner: 74 learner-days without a difference, and no minimum number of days. */
+/** The thresholds for a small partner. A limit of 4 % needs only 74 learner-days without a difference. */
 const rehearsalEvidence = { limit: 0.04, days: 0 }
-/** Settings with which every write is compared. While V3 is down, the client gets the reply 503 within `budgetMs`. */
+/** Settings with which every write is compared. While V3 is down, a client gets 503 after `budgetMs`. */
 const rehearsalPartner = {
   compare: { percent: 100, settleMs: 100 },
   check: { v2: 100 },
   v3: { budgetMs: 3_000 },
 }
 
-/** The number of schools, large enough that a share of 20 % selects some of the schools. */
+/** The number of schools. At 20 schools, a share of 20 % selects some schools but not all. */
 const SCHOOLS = 20
 
 export function addDemo(command: Command): void {
@@ -116,7 +116,6 @@ async function runDemo(given: DemoOptions): Promise<void> {
   )
 }
 
-/** Throws `ADP_USAGE` for options that do not fit a rehearsal. */
 function expectRehearsal({ rehearse, speed, stage, journal }: DemoOptions): void {
   const message =
     rehearse !== true
@@ -127,7 +126,7 @@ function expectRehearsal({ rehearse, speed, stage, journal }: DemoOptions): void
   if (message !== false) throw new AdapterError('ADP_USAGE', message)
 }
 
-/** Returns the error with a command that works, if the cause is a port in use. */
+/** Returns an error that names a command with free ports if a port is in use, and any other error unchanged. */
 function withFreePorts(error: unknown): unknown {
   const cause = error instanceof AdapterError ? error.cause : undefined
   if (errorCodeOf(cause) !== 'EADDRINUSE') return error
@@ -139,7 +138,7 @@ function withFreePorts(error: unknown): unknown {
   )
 }
 
-/** Returns the port of the console, or `undefined` without a journal. If the adapter takes any free port, so does the console. */
+/** Returns the port of the console, or `undefined` without a journal. If the adapter uses any free port, so does the console. */
 const consolePortOf = ({ console, port, journal }: DemoOptions): number | undefined =>
   journal === 'none' ? undefined : (console ?? (port === 0 ? 0 : 8081))
 
@@ -159,7 +158,7 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
   if (stage !== undefined) console.log(`sandbox v2 ready ${v2Url}`)
   const staged = {
     upstreams: { v3: { baseUrl: url }, v2: { baseUrl: v2Url } },
-    // No client of the demo resends a batch after a step, so a step need not wait for resends.
+    // No client of the demo resends a batch after a step, so a step need not wait long for resends.
     rollout: { resendWindowMs: 1_000, ...(isRehearsal ? { evidence: rehearsalEvidence } : {}) },
     partners: [
       {
@@ -229,7 +228,7 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
   })
 }
 
-/** Prints why a rehearsal ended early. The demo goes on, so that the console shows the state. */
+/** Prints why a rehearsal ended early. The demo continues, so that the console shows the state. */
 async function reportFailure(running: Promise<void>, signal: AbortSignal): Promise<void> {
   await running.catch((cause: unknown) => {
     if (signal.aborted) return
@@ -257,7 +256,7 @@ function describeStage(stage: Stage, percent: number): string {
 const curlOf = (certificate: string | undefined): string =>
   certificate === undefined ? 'curl -sS' : `curl -sS --cacert '${certificate}'`
 
-/** Returns a curl line that works in any folder: it has the absolute path of the fixture, and the boundary of the fixture. */
+/** Returns a curl command that works in any folder, because it names the fixture by its absolute path. */
 async function curlLine(adapter: string, certificate: string | undefined): Promise<string> {
   return [
     `${curlOf(certificate)} '${adapter}${PATH}' ${CREDENTIALS}`,
@@ -266,7 +265,10 @@ async function curlLine(adapter: string, certificate: string | undefined): Promi
   ].join(' ')
 }
 
-/** Returns a shell loop that posts a batch for each school, each with its own id, since an equal id would mark a resend. */
+/**
+ * Returns a shell loop that posts a batch for each school. Each batch gets its own id, because the adapter takes a repeated id for a
+ * resend.
+ */
 async function schoolsLine(adapter: string, certificate: string | undefined): Promise<string> {
   const boundary = await readBoundary()
   const [, prefix = '', id = '', rest = ''] = /^(.*?)([0-9a-f]{8}-[0-9a-f]{4})(.*)$/.exec(boundary) ?? []
@@ -279,7 +281,7 @@ async function schoolsLine(adapter: string, certificate: string | undefined): Pr
   ].join(' ')
 }
 
-/** Returns a line that runs a `rollout` command with this installation, and that works in any folder. */
+/** Returns a `rollout` command that uses this installation and works in any folder. */
 function rolloutLine(command: string, config: string): string {
   const [node = '', program = ''] = process.argv
   return `'${node}' '${program}' rollout ${command} --config '${config}'`

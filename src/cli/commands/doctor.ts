@@ -113,7 +113,10 @@ async function examineConfig(path: string, config: Config): Promise<readonly Che
 }
 
 const DAY_MS = 86_400_000
-/** The tolerated difference of clocks, in milliseconds. The adapter orders marks by time if identity and content do not decide. */
+/**
+ * The clock differences, in milliseconds, at which the check warns or fails. The adapter orders marks by time if their ids and contents do
+ * not decide.
+ */
 const CLOCK_MS = { warning: 2_000, fails: 30_000 }
 
 async function examineAddress(config: Config, { url, side }: UpstreamAddress): Promise<readonly Finding[]> {
@@ -197,7 +200,7 @@ async function examineJournal({ journal }: Config): Promise<readonly Finding[]> 
       : [await examineFolder(dirname(path), `${path} does not exist yet; serve creates it`)]
   } catch (cause) {
     if (!(cause instanceof AdapterError)) throw cause
-    // The message already contains the remedy.
+    // The message of the error already contains the remedy.
     return [['fails', cause.message]]
   }
 }
@@ -220,7 +223,7 @@ async function examineRecords(url: string, highWaterFile: string | undefined): P
   }
 }
 
-/** Checks that this user may write to the folder or, if the folder does not exist, to its nearest existing parent. */
+/** Checks that this user may write to the folder. If the folder does not exist, checks the nearest existing parent. */
 async function examineFolder(folder: string, message?: string): Promise<Finding> {
   let place = resolve(folder)
   while (!existsSync(place)) place = dirname(place)
@@ -273,7 +276,7 @@ async function examineRead(
   } catch (cause) {
     if (cause instanceof DOMException) return [['fails', 'there was no response within 10 s']]
     if (!(cause instanceof AdapterError)) throw cause
-    // Clients of this partner send their own credentials, and the environment has none to read with.
+    // The clients of this partner send their own credentials, so the read needs credentials from the environment, which has none.
     if (cause.code === 'ADP_USAGE') return [['skipped', 'no credentials are given', cause.message]]
     return [['fails', describeCause(side, cause)]]
   }

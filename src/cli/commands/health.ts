@@ -32,7 +32,7 @@ interface HealthOptions {
   readonly ready?: boolean
 }
 
-/** The addresses of a listener that stand for all addresses of the machine. */
+/** The listen addresses that stand for all addresses of the machine. */
 const everywhere: readonly string[] = ['0.0.0.0', '::', '[::]']
 
 async function askHealth(base: URL | undefined, { config, ready = false }: HealthOptions): Promise<Answer> {

@@ -49,7 +49,7 @@ export function addInit(command: Command, exitWith: (status: number) => void): v
     )
 }
 
-/** The values of the flags. An empty value leaves its part out of the file. */
+/** The values of the flags. An empty string leaves the setting out of the file. */
 interface InitOptions {
   readonly partner?: string
   readonly v3?: string
@@ -81,7 +81,7 @@ async function create(options: InitOptions): Promise<Answer> {
   }
 }
 
-/** Adds a partner to an existing file. Throws `ADP_CONFIGURATION` if the file has faults, and `ADP_USAGE` if the partner does not fit in. */
+/** Adds a partner to an existing file. Throws `ADP_CONFIGURATION` if the file has faults, and `ADP_USAGE` if the partner does not fit. */
 async function extend(options: InitOptions): Promise<Answer> {
   const { out } = options
   if ((options.v3 ?? options.force) !== undefined)
@@ -109,7 +109,7 @@ async function extend(options: InitOptions): Promise<Answer> {
       'ADP_USAGE',
       `The partner ${partner} cannot be added to ${out}. Nothing was written. Choose another name or key:\n${listFaults(faults, out)}`,
     )
-  // The file keeps its owner and its permissions, because the user of the service may be another user.
+  // Writes into the existing file, so that the file keeps its owner and permissions. The service may run as another user than the operator.
   await writeFile(out, text).catch((cause: unknown) => {
     throw new AdapterError(
       'ADP_USAGE',
@@ -154,7 +154,7 @@ async function askForRest(given: InitOptions): Promise<Answers> {
     if (known !== undefined) return known
     process.stderr.write(`${question}${preset === '' ? '' : ` [${preset}]`}: `)
     const { value, done } = await lines.next()
-    // A terminal shows the line end that the user types, but piped input shows no line end.
+    // A terminal shows the line end that the user types. Piped input does not, so the line end is written here.
     if (!process.stdin.isTTY) process.stderr.write('\n')
     const answer = done === true ? '' : value.trim()
     try {

@@ -136,7 +136,6 @@ interface AdoptOptions extends Target {
   readonly yes?: boolean
 }
 
-/** Lists batches with balances, or dead letters. The exit status is 1 if a balance does not add up. */
 async function listBatches(inspector: JournalInspector, options: ListOptions): Promise<Answer> {
   const { partner, state, since: sinceMs, before, limit } = options
   if (options.deadLetters === true) {
@@ -152,7 +151,6 @@ async function listBatches(inspector: JournalInspector, options: ListOptions): P
   }
 }
 
-/** Returns a batch. Throws `ADP_NOT_FOUND` if the journal does not have the batch. */
 async function expectBatch(inspector: JournalInspector, batch: number): Promise<BatchReport> {
   const report = await inspector.batch(batch)
   if (report === undefined)
@@ -175,7 +173,7 @@ async function reconcileBatches(inspector: JournalInspector, batch: number | und
   return { document: { due }, text: () => `${records} record(s) of ${due.length} batch(es) are due now.` }
 }
 
-/** Removes dead letters of a batch from the list: the given parts, which count from 1, or all if no part is given. */
+/** Removes dead letters of a batch from the list. `parts` count from 1. If no part is given, all are removed. */
 async function dismissRecords(
   inspector: JournalInspector,
   batch: number,
@@ -187,7 +185,6 @@ async function dismissRecords(
   return { document: { dismissed }, text: () => `${dismissed} dead letter(s) dismissed.` }
 }
 
-/** Checks the file and the balances of a journal. The exit status is 1 if something is wrong. */
 async function checkJournal(inspector: JournalInspector): Promise<Answer> {
   const damage = (await inspector.checkIntegrity()) ?? null
   const balances = await inspector.balances()
@@ -198,7 +195,7 @@ async function checkJournal(inspector: JournalInspector): Promise<Answer> {
   }
 }
 
-/** Accepts a damaged journal. Without `--yes` the command only prints the consequences, with exit status 1. */
+/** Accepts a damaged journal. Without `--yes`, only prints the consequences, with exit status 1. */
 async function acceptJournal(options: AdoptOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const { journal } = config
@@ -256,7 +253,6 @@ async function purgeJournal(options: Target & { readonly learner?: string }): Pr
   })
 }
 
-/** Returns the URL of the journal. Throws `ADP_USAGE` if the configuration has no journal. */
 function urlOf({ journal }: Pick<Config, 'journal'>): string {
   const url = journalUrlOf(journal)
   if (url !== 'none') return url
@@ -281,8 +277,8 @@ async function withInspector(
 }
 
 /**
- * Returns a function that gives the files to the owner of the first existing file, or of the folder. If an operator runs the command as
- * root, new files would otherwise belong to root, and the adapter could not open them.
+ * Returns a function that gives the files to the owner of the first existing file, or else of the folder. If an operator runs the command
+ * as root, new files would otherwise belong to root, and the adapter could not open them.
  */
 function keepOwner(paths: readonly string[]): () => void {
   const folders = paths.slice(0, 1).map((path) => dirname(path))
@@ -295,7 +291,7 @@ function keepOwner(paths: readonly string[]): () => void {
 
 const statOf = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false })
 
-/** Converts a result to its public form, in which times are in ISO 8601 and parts count from 1. */
+/** Converts a result to its public form: times are in ISO 8601, and parts count from 1. */
 function toPublic(found: unknown): unknown {
   return JSON.parse(JSON.stringify(found), (name: string, value: unknown) => {
     if (name === 'retry' && typeof value === 'number') return formatTime(value)
@@ -378,7 +374,7 @@ function formatDeadLetters(letters: readonly RecordSummary[]): string {
     .join('\n')
 }
 
-/** Replaces control characters, on which a terminal would act. A reason may be a code from the service. */
+/** Replaces control characters, which a terminal would interpret. A reason may be a code from the service. */
 function formatReason(reason: string | undefined): string {
   return (reason ?? '').replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 60)
 }

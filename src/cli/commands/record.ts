@@ -67,7 +67,6 @@ interface RecordOptions {
 type Recorder = ReturnType<typeof createRecorder>
 type Fates = Awaited<ReturnType<Recorder['end']>>
 
-/** Records exchanges until the command ends. Throws `ADP_USAGE` if the key cannot be read or the folder cannot be written. */
 async function runRecord(options: RecordOptions): Promise<Answer> {
   const { out } = options
   const recorder = createRecorder(await openStore(options), (cause) =>
@@ -99,10 +98,10 @@ async function openStore({ out, maxSize, key: source }: RecordOptions): Promise<
   }
 }
 
-/** The timeout for the response of V2. A batch may take V2 minutes. */
+/** The timeout for the response of V2, which may need minutes for a batch. */
 const TIMEOUTS = { headersMs: 600_000 }
 
-/** Runs an adapter at stage `legacy`. V2 also takes the place of V3, so that every request goes to V2. */
+/** Runs an adapter at stage `legacy`. The address of V2 is also set as the address of V3, so that every request goes to V2. */
 async function relay({ v2, host, port, for: forMs, json }: RecordOptions, recorder: Recorder): Promise<void> {
   const side = { baseUrl: v2.href, timeouts: TIMEOUTS }
   const config = parseConfig({
@@ -132,10 +131,10 @@ async function relay({ v2, host, port, for: forMs, json }: RecordOptions, record
   }
 }
 
-/** Matches the routes of marks and of all registrations. The path before the match names an installation and is not recorded. */
+/** Matches the routes of marks and of all registrations. The path before the match identifies an installation and is not recorded. */
 const ROUTE = /\/v2\/(?:attendance\/|learnerregistr?ations(?:\(\))?\/?$)/i
 
-/** Passes each exchange of marks or registrations to the recorder once V2 has replied completely. */
+/** Passes each exchange with marks or registrations to the recorder once the reply of V2 is complete. */
 const recordWith =
   ({ offer }: Recorder): NonNullable<AppOverrides['recorder']> =>
   ({ request, target, kind: asked, receivedMs }) => {

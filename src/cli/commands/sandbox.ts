@@ -60,7 +60,7 @@ async function runSandbox(path: string | undefined, flags: SandboxOptions): Prom
   })
 }
 
-/** Adds the default port, and a file for the data of a school, which takes seconds to build. */
+/** Adds the default port, and a file for the data of a school, because building the data takes seconds. */
 function withDefaults(values: SandboxOptions): SandboxOptions {
   const { scale, seed = 1 } = values
   const file = scale === 'school' ? { db: `./data/sandbox-school-${seed}.db` } : {}

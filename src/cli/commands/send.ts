@@ -68,7 +68,7 @@ function readAddress(text: string): URL {
   return new URL(`${url.href.replace(/\/+$/, '')}/V2/Attendance/$batch`)
 }
 
-/** Matches a header field, except the fields of the connection and of the body, which the HTTP client sets. */
+/** Matches a header field, except the fields that the HTTP client sets itself. */
 const HEADER =
   /^(?!connection|content-|expect|host|keep-alive|transfer-encoding|upgrade)([\w!#$%&'*+.^`|~-]+):\s*([\x20-\x7e]*)$/i
 
@@ -141,7 +141,7 @@ function decodeHere({ body, contentType }: PostedBatch): Batch | undefined {
   }
 }
 
-/** Throws `ADP_USAGE` for a recording, because V2 already wrote its marks. */
+/** Throws `ADP_USAGE` for a recording, because V2 has already stored its marks and would store them again. */
 function expectNoRecording(path: string): void {
   if (!path.endsWith(SEALED)) return
   throw new AdapterError(
@@ -170,7 +170,7 @@ const errorsSchema = z.array(
   z.object({ ErrorCode: text, Message: text }).catch({ ErrorCode: '', Message: '' }),
 )
 const recordSchema = z.object({ ExternalID: z.string() })
-/** The adapter wraps records in `d` for partners that expect the envelope of OData V2. */
+/** The adapter wraps records in `d` for partners whose clients expect the envelope of OData V2. */
 const acceptedSchema = z.union([z.object({ d: recordSchema }).transform(({ d }) => d), recordSchema])
 
 /** Reads a part of the reply. `position` counts from 1. */
@@ -194,7 +194,6 @@ function parseJson(content: string): unknown {
   }
 }
 
-/** Returns 0 if every record was accepted, and 1 if a record was not accepted or its outcome is not known. */
 function exitStatusOf({ outcomes, expected, end }: SendResult): 0 | 1 {
   const isComplete =
     end === 'whole' && (expected === undefined ? outcomes.length > 0 : outcomes.length >= expected)
@@ -266,7 +265,7 @@ interface PostedBatch {
 
 type ReplyEnd = 'whole' | 'cut off' | 'stopped'
 
-/** The codes of errors that occur before a connection exists, so that nothing was sent. */
+/** The codes of errors that occur before a connection is open, so that nothing was sent. */
 const NOT_SENT = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -329,7 +328,7 @@ function endOf(cause: unknown, to: URL, signal: AbortSignal): ReplyEnd {
     if (cause.code === 'ADP_TRUNCATED') return 'cut off'
     throw cause
   }
-  // Connection errors have codes; any other error is a bug.
+  // A connection error has a code. An error without a code is a bug.
   const code = errorCodeOf(cause)
   if (code === undefined) throw cause
   if (code === 'UND_ERR_INVALID_ARG')

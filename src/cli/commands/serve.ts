@@ -110,7 +110,7 @@ async function runServe(
     return loaded
   }
   const { promise: ready, resolve: begin } = Promise.withResolvers<Adapter>()
-  // Ignores a failure of the reload, because the adapter reports the failure in its log and metrics.
+  // A failed reload is not handled here, because the adapter reports it in its log and metrics.
   const reload = (): void =>
     void ready
       .then((adapter) => adapter.reload(load))
@@ -119,8 +119,8 @@ async function runServe(
         renewConsole?.()
       })
       .catch(() => undefined)
-  // The handler is installed before the start, because SIGHUP would otherwise end the process. Without a configuration file there is
-  // nothing to reload, so SIGHUP ends the program, as when its terminal closes.
+  // The handler is installed before the start, because SIGHUP would otherwise end the process. Without a configuration file, SIGHUP still
+  // ends the program, as when its terminal closes.
   if (path !== undefined) process.on('SIGHUP', reload)
   const config = await load()
   let current = config
@@ -152,7 +152,7 @@ async function runServe(
   })
 }
 
-/** Logs warnings of Node.js and of libraries, which Node.js would print as plain text between the lines of the log. */
+/** Logs the warnings of Node.js and of libraries. By default, Node.js prints them as plain text between the lines of the log. */
 function logWarnings(logger: Logger): void {
   const { runtimeWarned } = createEvents(logger)
   process.removeAllListeners('warning')
@@ -165,7 +165,7 @@ interface Adapter {
   readonly url: string
   readonly reload: Reload
   readonly stop: () => Promise<void>
-  /** The data for the console, or `undefined` if there is no journal or the adapter runs in other processes. */
+  /** The data for the console, or `undefined` if there is no journal or if workers run the adapter. */
   readonly consoleData: ReturnType<App['consoleData']>
 }
 
@@ -177,7 +177,7 @@ async function startHere(config: Config, overrides: AppOverrides): Promise<Adapt
   return { url, reload: app.reload, stop: () => app.close(), consoleData: app.consoleData() }
 }
 
-/** Starts the workers. The primary process serves no requests, so the primary process does not load the adapter. */
+/** Starts the workers. This primary process does not load the adapter, because it serves no requests. */
 async function startInWorkers(config: Config, count: number, logger: Logger): Promise<Adapter> {
   const watch = createWorkerWatch(logger)
   const workers = await startWorkers(config, count, watch)
@@ -195,7 +195,10 @@ function checkJournal(config: Config, workers: number): void {
   )
 }
 
-/** Creates a function that logs each warning of a configuration once. `format` completes the commands in a warning for pasting. */
+/**
+ * Creates a function that logs each warning of a configuration once. `format` completes the commands in a warning, so that they can be
+ * pasted.
+ */
 function createConfigWarnings(
   logger: Logger,
   workers: number,

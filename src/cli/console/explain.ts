@@ -10,13 +10,13 @@ import { encodeRecord } from '../../v3/record.ts'
 import { decodeStoredRequest } from '../../writes/stored-request.ts'
 import { findPartner } from '../target.ts'
 
-/** The rule for a member. `from` is the member from which the value comes, or `undefined` if neither the client nor V3 wrote the value. */
+/** The rule for a member. `from` is the member that supplies the value, or `undefined` if no single member does. */
 interface Rule {
   readonly from?: string
   readonly rule: string
 }
 
-/** The rules of `toV3Record`, by the path of the member to which each rule applies (service.md 9, rule 3). */
+/** The rules of `toV3Record`, by the path of the member in the V3 body (service.md 9, rule 3). */
 const bodyRules: Readonly<Record<string, Rule>> = {
   ExternalID: { rule: 'all zero, so that the service assigns an id' },
   Present: { from: 'Present', rule: 'as it is' },
@@ -40,7 +40,7 @@ const bodyRules: Readonly<Record<string, Rule>> = {
 
 const echo = "the value in V3's response, else the posted value"
 
-/** The rules of `toFlatReply` and of the errors of V2, by the name of the member to which each rule applies. */
+/** The rules of `toFlatReply` and of the errors of V2, by the name of the member in the reply. */
 const replyRules: Readonly<Record<string, Rule>> = {
   '@odata.context': { rule: 'the address of the request' },
   '@odata.type': { rule: 'constant, for odata.metadata=full' },
@@ -63,7 +63,7 @@ const replyRules: Readonly<Record<string, Rule>> = {
   SequenceID: { rule: 'a new guid for each record' },
 }
 
-/** The rules that translate errors of V3 to codes of V2 (`v2ErrorRules`), and the codes of the adapter itself. */
+/** The rules for error codes: for the codes of V2 that replace codes of V3 (`v2ErrorRules`), and for the codes of the adapter itself. */
 const codeRules: readonly (readonly [code: RegExp, rule: string])[] = [
   [/^ATT_VAL_2$/, "the code, target or message of V3's error names the event"],
   [/^ATT_VAL_3$/, "the code, target or message of V3's error names the attendance code"],
@@ -80,8 +80,8 @@ const reasons = {
 const slicing = createSlicing()
 
 /**
- * Explains the rule behind each member of the V3 body of a record, under the current settings of the partner, and behind each member of the
- * stored reply. Returns `undefined` if there is no such record. Values are masked unless `isRevealed` is set.
+ * Explains a record: the rule behind each member of its V3 body, under the partner's current settings, and the rule behind each member of
+ * its stored reply. Returns `undefined` if there is no such record. Values are masked unless `isRevealed` is set.
  */
 export async function explainRecord(
   data: Pick<OpenedConsoleData, 'readKept'>,
@@ -125,7 +125,7 @@ export async function explainRecord(
   }
 }
 
-/** Explains a stored part of the reply, which `encodeAnswer` of `writes/reply` wrote. */
+/** Explains a stored part of the reply. `encodeAnswer` in `writes/reply` defines the form of `answer`. */
 function explainReply(answer: string | undefined, isRevealed: boolean): Explained['reply'] {
   if (answer === undefined) return undefined
   const [, status, json] = /^(\d+)(?: ([^]*))?$/.exec(answer) ?? []

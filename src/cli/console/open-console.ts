@@ -41,17 +41,17 @@ type ConsoleSource = ConsoleData & Pick<OpenedConsoleData, 'readKept'> & Partial
 
 interface OpenedConsole {
   readonly url: string
-  /** A URL that signs in the user of the operating system once, or `undefined` if the configuration names operators. */
+  /** A URL with which the user of the operating system can sign in once, or `undefined` if the configuration names operators. */
   readonly link: string | undefined
-  /** Uses the certificate in the configuration of the latest reload. */
+  /** Replaces the certificate of the listener with the certificate in the current configuration. */
   readonly renewCertificate: () => void
   readonly close: () => Promise<void>
 }
 
 /**
  * Opens the configured console. The stages have a separate database connection, so that the console does not compete with clients.
- * `current` returns the configuration of the latest reload. `given` is the data of the adapter if the adapter runs in this process. Throws
- * `ADP_CONFIGURATION` if the port is in use.
+ * `current` returns the configuration of the latest reload. `given` is the adapter's data if the adapter runs in this process. Throws
+ * `ADP_CONFIGURATION` if there is no journal or the port is in use.
  */
 export async function openConsole(
   settings: ConsoleConfig,
@@ -115,7 +115,7 @@ export async function openConsole(
   }
 }
 
-/** Opens a resource on first use, and again after a failed attempt. */
+/** Creates a resource that is opened on first use. If an attempt to open it fails, the next use tries again. */
 function createOpenOnce<Opened extends { close(): Promise<void> }>(open: () => Promise<Opened>) {
   let opened: Promise<Opened> | undefined
   return {
@@ -141,7 +141,10 @@ const describeError = (error: unknown) => {
   }
 }
 
-/** The maximum size of a run: 5,000 classes of differences, which take 0.1 s to read in the process that serves clients. */
+/**
+ * The maximum size of a run document in bytes. It has room for 5,000 classes of differences, which take 0.1 s to read in the process that
+ * serves clients.
+ */
 const MAX_BYTES = 524_288
 
 function createComparisonDesk(
@@ -157,7 +160,7 @@ function createComparisonDesk(
   }
 }
 
-/** Checks a recorded batch with the settings of a partner, as `markbridge check` does. */
+/** Checks a recorded batch with the settings of a partner, like `markbridge check`. */
 async function tryBatch(config: Config, partner: string, file: Buffer): Promise<TriedBatch> {
   const own = findPartner(config, partner)
   const inspected = await inspectRecording(file, inspectSettingsOf(config, own, undefined))
@@ -197,7 +200,10 @@ const isKnown = (code: string): code is keyof typeof errorRules => Object.hasOwn
 
 const faults = z.array(z.object({ fault: z.unknown() })).transform((all) => all.map(({ fault }) => fault))
 
-/** Creates the access of the console to a sandbox. The control routes of a sandbox are open to every program on this machine. */
+/**
+ * Creates the functions by which the console controls a sandbox. They send no credentials, because any program on this machine may use the
+ * control routes.
+ */
 export function createSandboxControl(url: string): NonNullable<ConsolePorts['sandbox']> {
   return {
     readFaults: async () => faults.parse(await (await request(`${url}/_sandbox/faults`)).body.json()),

@@ -9,7 +9,7 @@ import { findSchoolSide } from '../rollout/school-side.ts'
 import { viewKnown } from '../rollout/stage-view.ts'
 import { takeStep } from '../rollout/take-step.ts'
 
-/** Provides the functions of `rollout` on a store that stays open. If `signal` aborts, waiting steps are withdrawn. */
+/** Provides the operations of the `rollout` commands on a store that stays open. If `signal` aborts, waiting steps are withdrawn. */
 export function createStageDesk(
   config: () => Config,
   openStore: () => Promise<OpenedRolloutStore>,
@@ -24,7 +24,7 @@ export function createStageDesk(
     take: async (actor, partner, step) => {
       const desk = { config: config(), store: await openStore(), actor: () => actor, signal }
       const { status = 0, document, text } = answerOf(await takeStep(desk, partner, step))
-      // Status 4 is not a failure: the step waits for an approval.
+      // Status 4 means that the step waits for an approval, which is no failure.
       return { isDone: status === 0 || status === 4, text: text(), json: document }
     },
     sideOf: async (partner, school) => {

@@ -26,7 +26,7 @@ export interface InspectSettings {
   readonly boundary: string | undefined
 }
 
-/** Returns the settings of a partner for the check. `boundary` is used instead of the boundary in the recording. */
+/** Returns the settings of a partner for the check. `boundary` overrides the boundary in the recording. */
 export function inspectSettingsOf(
   config: Config,
   partner: PartnerConfig,
@@ -45,9 +45,9 @@ export function inspectSettingsOf(
 export interface InspectedRecord {
   readonly part: number
   readonly contentId: string | null
-  /** The members of the record as JSON. `null` if the record cannot be read. */
+  /** The members of the record as JSON, or `null` if the record cannot be read. */
   readonly v2: string | null
-  /** `null` if the adapter would refuse the record. */
+  /** The V3 body of the record, or `null` if the adapter would refuse the record. */
   readonly v3: string | null
 }
 
@@ -62,10 +62,10 @@ export interface InspectedRecording {
 }
 
 const slicing = createSlicing()
-/** The minimum work that a part counts as, in bytes. */
+/** The minimum work, in bytes, that each part counts as. */
 const MIN_PART_WORK = 1_024
 
-/** Finds the faults for which the adapter would refuse a batch, and deviations for which a stricter server would refuse the batch. */
+/** Finds the faults for which the adapter would refuse a batch, and the deviations for which a stricter server would refuse it. */
 export async function inspectRecording(
   bytes: Buffer,
   settings: InspectSettings,
@@ -147,7 +147,10 @@ export interface CheckedFolder {
 
 const MAX_FILES = 1_000
 
-/** Inspects the `request.http` files of a folder (also sealed), or else all its files, at most 1,000. `key` decrypts recordings. */
+/**
+ * Inspects the `request.http` files of a folder (also sealed), or all files if it has none. Reads at most 1,000 files. `key` decrypts
+ * recordings.
+ */
 export async function inspectFolder(
   folder: string,
   settings: InspectSettings,

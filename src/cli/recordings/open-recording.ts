@@ -21,7 +21,7 @@ interface OpenedRecording {
   /** The decompressed body, or `undefined` if the file has no readable request. */
   readonly body: Buffer | undefined
   readonly contentType: string | undefined
-  /** The header fields. A recording of a body alone has only the Content-Type. */
+  /** The header fields. A body without a head has only the Content-Type. */
   readonly headers: IncomingHttpHeaders
   /** The faults for which the adapter would refuse the request before it decodes the batch. */
   readonly findings: readonly Finding[]
@@ -29,7 +29,9 @@ interface OpenedRecording {
 
 const slicing = createSlicing()
 
-/** Opens the body of a batch, or a whole HTTP request. For a body alone, `guessBoundary` finds the boundary. */
+/**
+ * Opens a file that contains the body of a batch or a whole HTTP request. For a body without a head, `guessBoundary` finds the boundary.
+ */
 export async function openRecording(bytes: Buffer, maxBodyBytes: number): Promise<OpenedRecording> {
   const kind = await kindOf(bytes)
   const other = kind === 'else' ? findOther(bytes) : kind === 'request' ? findLineEnds(bytes) : undefined
@@ -59,7 +61,7 @@ const notABatch = (message: string, remedy: string): Finding => {
 
 const BATCH_FORM = 'A batch is multipart/mixed with one JSON record in each part, as the README shows'
 
-/** Describes a file that cannot be a batch. The description says more than the faults that a decoder would find in the file. */
+/** Describes why a file cannot be a batch, more helpfully than a decoder could. Returns `undefined` if the file may be a batch. */
 function findOther(bytes: Buffer): Finding | undefined {
   if (bytes.length === 0)
     return notABatch('The file is empty.', 'Record the request again, and wait until the file is complete.')
@@ -83,14 +85,14 @@ function findOther(bytes: Buffer): Finding | undefined {
     : notABatch('The file is not a batch: no line begins with a boundary.', `${BATCH_FORM}.`)
 }
 
-/** Finds line ends that make the head of a request invalid HTTP. A bare LF does not count, since it is repaired. */
+/** Finds line ends that make the head of a request invalid HTTP, except bare LF, which `toWireBytes` repairs. */
 function findLineEnds(bytes: Buffer): Finding | undefined {
   const firstLine = bytes.subarray(0, bytes.indexOf('\n') + 1)
   const message = firstLine.includes('\r\r\n') ? describeMisencoding(firstLine) : undefined
   return message === undefined ? undefined : toFinding(new AdapterError('ADP_BODY', message))
 }
 
-/** Returns true if a file looks like JSON, by its first and last character, since parsing a large document would take long. */
+/** Returns true if the first and last character of a file look like JSON. Parsing a large document would take long. */
 function isJson(bytes: Buffer): boolean {
   const text = bytes.toString('latin1').trim()
   return /^[{[]/.test(text) && /[}\]]$/.test(text.slice(-1))
@@ -133,7 +135,7 @@ function tooShort(missing: number): AdapterError {
   )
 }
 
-/** Returns the content type of a batch with this boundary. Default: a boundary that no batch uses. */
+/** Returns the content type of a batch with this boundary. The default is a boundary that no batch uses. */
 export function contentTypeOf(boundary = 'none'): string {
   const isToken = /^[\w'+.-]+$/.test(boundary)
   return `multipart/mixed; boundary=${isToken ? boundary : `"${boundary.replaceAll(/["\\]/g, '\\$&')}"`}`
@@ -184,7 +186,7 @@ function findingOf(cause: unknown): Finding {
   throw cause
 }
 
-/** Matches a request line, also after blank lines (RFC 9112 2.2) and also if it is faulty, so that `check` can report the fault. */
+/** Matches a request line. It may follow blank lines (RFC 9112 2.2) and may be faulty, so that `check` can report the fault. */
 const REQUEST_LINE =
   /^(?:\r?\n)*(?:(?:GET|HEAD|OPTIONS|POST|PUT|PATCH|DELETE|CONNECT|TRACE)[ \t]|(?!--)\S+[ \t]+\S.*HTTP\/\d)/
 
@@ -196,16 +198,16 @@ export async function kindOf(bytes: Buffer): Promise<'request' | 'body' | 'else'
 }
 
 /**
- * Repairs the damage that recorders and editors do to a request. Bare line feeds in a head become CRLF. A head without Content-Length and
- * Transfer-Encoding gets a Content-Length. If Content-Length is too large, it is reduced by `missing` bytes. `isFramed` is false if the
- * head did not give the length of the body.
+ * Repairs the damage that recorders and editors do to a request. Bare line feeds in the head become CRLF. A head without Content-Length and
+ * Transfer-Encoding gets a Content-Length. A Content-Length that is too large is reduced by `missing` bytes. `isFramed` is false if the
+ * recorded head did not give the length of the body.
  */
 function toWireBytes(bytes: Buffer) {
   const headEnd = headEndOf(bytes)
-  // The parser refuses a head of this size.
+  // The parser refuses a head of this size anyway, so it is not repaired.
   if (headEnd > MAX_HEADER_BYTES) return { bytes, missing: 0, isConverted: false, isFramed: true }
   const recorded = bytes.toString('latin1', 0, headEnd).trimStart()
-  // A head that contains both kinds of line ends was sent with both.
+  // If a head contains both kinds of line ends, the client sent both, so they are not converted.
   const isConverted = !recorded.includes('\r\n')
   const head = isConverted ? recorded.replaceAll('\n', '\r\n') : recorded
   const rest = bytes.subarray(headEnd)
@@ -224,7 +226,7 @@ function toWireBytes(bytes: Buffer) {
   return { bytes: join(mended), missing, isConverted, isFramed: true }
 }
 
-/** Returns the offset after the blank line that ends the head, or the length of the bytes if there is no blank line. */
+/** Returns the offset after the blank line that ends the head, or the length of the file if it has no blank line. */
 function headEndOf(bytes: Buffer): number {
   const first = bytes.findIndex((byte) => byte !== 0x0d && byte !== 0x0a)
   const crlf = bytes.indexOf('\r\n\r\n', first)

@@ -13,7 +13,7 @@ import type { ServedMarks } from './served-marks.ts'
 interface RehearsalOptions {
   readonly adapter: string
   readonly sandbox: string
-  /** The configuration file of the adapter, for the same functions that the `rollout` commands call. */
+  /** The configuration file of the adapter, which the functions of the `rollout` commands read. */
   readonly config: string
   readonly partner: string
   readonly schoolHeader: string
@@ -24,15 +24,15 @@ interface RehearsalOptions {
   readonly signal: AbortSignal
 }
 
-/** The share of the schools on V3 at `canary`, in percent. A guard needs enough schools on both sides. */
+/** The percentage of the schools on V3 at `canary`. A guard needs enough schools on both sides. */
 const SHARE = 50
-/** The part of the marks that V3 shows with another code while V3 has a defect. */
+/** The fraction of the marks that V3 shows with a wrong code while it has the defect. */
 const DEFECT = 0.2
 
 const POLL_MS = 1_000
 /** The pause between two lines about the advice, in milliseconds. */
 const REPORT_MS = 10_000
-/** The time within which a condition must be met, in milliseconds. */
+/** The maximum time to wait for a condition, in milliseconds. */
 const PATIENCE_MS = 300_000
 
 const resultSchema = z.object({
@@ -45,9 +45,9 @@ const resultSchema = z.object({
 const historySchema = z.object({ entries: z.array(z.object({ by: z.string(), reason: z.string() })) })
 
 /**
- * Takes a partner from V2 to V3 with traffic of its own, and prints one line for each event. On the way V3 shows wrong marks, an operator goes
- * back, and V3 fails. Steps and advice are the same as in the `rollout` commands. Throws `ADP_CONFIGURATION` if a condition is not met in
- * time.
+ * Moves a partner from V2 to V3 with traffic of its own, and prints one line for each event. On the way V3 shows wrong marks, an operator
+ * moves the partner back, and V3 fails. Steps and advice are those of the `rollout` commands. Throws `ADP_CONFIGURATION` if a condition is
+ * not met in time.
  */
 export async function rehearse(options: RehearsalOptions): Promise<void> {
   const { config, partner, sandbox, served, signal } = options
@@ -68,7 +68,7 @@ export async function rehearse(options: RehearsalOptions): Promise<void> {
     if (result !== 'done') throw stopped(message)
     say(message)
   }
-  /** Polls what a step would do until `isMet` returns true, and prints what is missing. Does not take the step. */
+  /** Polls with dry runs until `isMet` returns true for what the step would do. Prints what is missing. Does not take the step. */
   const until = async (
     given: Step,
     isMet: (result: z.output<typeof resultSchema>) => boolean,

@@ -4,25 +4,22 @@ import { request } from 'undici'
 import * as z from 'zod'
 
 interface TrafficOptions {
-  /** The address to which clients post. */
   readonly adapter: string
-  /** The address of the sandbox, whose learners, events and codes the marks name. */
+  /** The address of the sandbox, which lists the learners, events and codes to use. */
   readonly sandbox: string
-  /** The header that names the school. */
   readonly schoolHeader: string
   readonly registersPerSecond: number
   readonly signal: AbortSignal
 }
 
-/** The number of marks in a register. */
 const MARKS = 10
-/** The time in seconds in which every school posts one register. A window of a guard lasts as long. */
+/** The time in seconds in which every school posts one register. It equals the window of a guard. */
 const ROUND_S = 10
-/** The time after which a client sends a register again that was not accepted, in milliseconds. */
+/** The pause before a client resends a register that was not accepted, in milliseconds. */
 const RETRY_MS = 5_000
-/** One register in this many is followed by a correction of its last mark. */
+/** After every twentieth register, its last mark is corrected. */
 const CORRECTED = 20
-/** The number of attendance codes in the marks. The fewer codes, the sooner all codes have been compared. */
+/** The number of attendance codes in the marks. The fewer codes there are, the sooner all of them have been compared. */
 const CODES = 4
 
 const samplesSchema = z.object({
@@ -31,7 +28,7 @@ const samplesSchema = z.object({
   codes: z.array(z.object({ id: z.string() })).min(CODES),
 })
 
-/** Starts the V2 clients of many schools. A client sends a register again until every mark of the register is accepted. */
+/** Starts the V2 clients of many schools. A client resends a register until every mark of the register is accepted. */
 export async function startTraffic(options: TrafficOptions) {
   const { adapter, sandbox, schoolHeader, registersPerSecond, signal } = options
   const { learners, events, codes } = samplesSchema.parse(
@@ -90,9 +87,9 @@ export async function startTraffic(options: TrafficOptions) {
   const driving = drive()
   return {
     schools,
-    /** The marks that clients saw accepted, and the replies in which a mark was not accepted. */
+    /** Returns the number of marks that clients saw accepted, and of replies in which some marks were not accepted. */
     counts: (): Readonly<typeof counts> => ({ ...counts }),
-    /** Starts no further register. Resolves when every register that was started has been accepted, or when `signal` aborts. */
+    /** Starts no further registers. Resolves once every started register has been accepted, or when `signal` aborts. */
     stop: async (): Promise<void> => {
       stopping.abort()
       await driving
@@ -101,7 +98,7 @@ export async function startTraffic(options: TrafficOptions) {
   }
 }
 
-/** Encodes marks as a V2 client does: a batch of one changeset (service.md 4.2). */
+/** Encodes marks as a V2 client does: as a batch with one changeset (service.md 4.2). */
 function encodeRegister(id: string, marks: readonly object[]): { contentType: string; body: string } {
   const parts = marks.flatMap((mark, at) => [
     `--changeset_${id}`,

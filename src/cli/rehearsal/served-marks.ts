@@ -5,12 +5,11 @@ const effectsSchema = z.array(z.object({ seq: z.number(), face: z.enum(['V2', 'V
 
 export type ServedMarks = ReturnType<typeof countServed>
 
-/** Counts the marks that each face of the sandbox accepted. The numbers come from the sandbox and not from the adapter. */
+/** Counts the marks that the sandbox accepted through V2 and through V3. The counts are independent of the adapter. */
 export function countServed(sandbox: string) {
   const served = { V2: 0, V3: 0 }
   let seq = 0
   return {
-    /** Returns the counts of the last read. */
     last: (): Readonly<typeof served> => ({ ...served }),
     /** Reads the counts. Rejects while the sandbox does not respond. */
     read: async (): Promise<Readonly<typeof served>> => {

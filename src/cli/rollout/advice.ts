@@ -46,7 +46,7 @@ export const findStages = async (store: OpenedRolloutStore): Promise<FoundStages
 
 /**
  * Returns the advice on a step forward, by default on the usual next step. `found` is `undefined` without a journal. With `despiteHold`,
- * the cool-down of a guard does not count against the step.
+ * the advice ignores the cool-down of a guard.
  */
 export async function giveAdvice(
   view: StageView,
@@ -86,7 +86,7 @@ export async function giveAdvice(
     stageSinceMs: view.sinceMs ?? nowMs,
     seen: { v2: seenOf(kept, 'v2'), v3: seenOf(kept, 'v3') },
     unreadable: unreadableOf(kept),
-    // `guards` covers the current revision only, since counts of another share do not support the next step.
+    // `guards` covers the current revision only, because counts at another share say nothing about the next step.
     guards,
     coolDown: despiteHold ? undefined : coolDown,
     quietUntilMs: quietUntil(
@@ -124,7 +124,7 @@ function unacknowledgedOf(
   return liveInstances.filter((instance) => !isAcknowledged(instance)).map((one) => `instance ${one}`)
 }
 
-/** Returns true if a step moves units from V2 to V3. V3 cannot answer a resend of a batch that only V2 received. */
+/** Returns true if a step moves units (schools or clients) from V2 to V3. V3 cannot recognise a resend of a batch that only V2 received. */
 export function movesToV3(from: Pick<StageSetting, 'stage'>, to: Pick<StageSetting, 'stage'>): boolean {
   return orderOf(to.stage) >= orderOf('canary') && orderOf(from.stage) <= orderOf('canary')
 }
@@ -134,9 +134,9 @@ export interface CoolDown {
   readonly finding: string
 }
 
-/** The number of newest entries of the audit trail in which an act of a guard is searched. */
+/** The number of newest entries of the audit trail that are searched for an action of a guard. */
 const ROWS = 200
-/** The time after an act of a guard in which a step forward needs `--despite-hold`, in milliseconds. */
+/** The time after an action of a guard during which a step forward needs `--despite-hold`, in milliseconds. */
 const COOL_DOWN_MS = 3_600_000
 
 async function readCoolDown(

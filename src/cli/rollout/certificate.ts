@@ -27,7 +27,7 @@ import { findStages, fullAdviceToJson, giveAdvice } from './advice.ts'
 import { readStore } from './open-store.ts'
 import { describeStage, viewKnown } from './stage-view.ts'
 
-/** The media type in the header of the JWS of a certificate, so that the signature of another kind of text cannot pass as a certificate. */
+/** The `typ` in the JWS header of a certificate. It keeps a signed text of another kind from passing as a certificate. */
 const TYPE = 'markbridge-certificate+json'
 const ALGORITHM = 'EdDSA'
 
@@ -37,7 +37,7 @@ const header = z.object({ alg: z.literal(ALGORITHM), typ: z.literal(TYPE) })
 const form = z.looseObject({
   partner: z.string(),
   issuedAt: z.string(),
-  /** The head of the audit trail when the certificate was issued. `hash` is empty if the trail had no entry. */
+  /** The head of the audit trail when the certificate was issued. `hash` is empty if the trail had no entries. */
   audit: z.object({ entries: z.int().nonnegative(), hash: z.string() }),
 })
 type Certificate = z.infer<typeof form>
@@ -49,8 +49,8 @@ export interface CertifyOptions extends Target {
 }
 
 /**
- * Signs what is known of a partner as a JWS (RFC 7515) in the compact form: the stage, the advice on the next step, the evidence of every
- * stage, the history, and the head of the audit trail. If the audit trail is broken, the exit status is 1 and nothing is written.
+ * Signs the known facts about a partner as a JWS (RFC 7515) in the compact form: the stage, the advice on the next step, the evidence of
+ * every stage, the history, and the head of the audit trail. If the audit trail is broken, writes nothing and returns exit status 1.
  */
 export async function certifyPartner(partner: string, options: CertifyOptions): Promise<number> {
   const config = await loadTarget(options)
@@ -97,7 +97,10 @@ async function describePartner(
   }
 }
 
-/** Converts the counts of one stage and percentage. The figures of the comparison depend on the thresholds of the current configuration. */
+/**
+ * Converts the evidence of one stage and percentage to JSON. The figures of the comparison depend on the thresholds of the current
+ * configuration.
+ */
 function evidenceToJson(kept: KeptEvidence, { rollout }: Pick<Config, 'rollout'>): object {
   const { stage, revision } = kept.scope
   const check = neededCheck(stage)
@@ -126,8 +129,8 @@ interface Finding {
 const words = { holds: 'holds', fails: 'FAILS', unknown: 'not known' } as const
 
 /**
- * Checks the signature of a certificate, and that the audit trail still contains the certified head. The exit status is 1 if a check fails.
- * Throws `ADP_USAGE` if the file is not a certificate.
+ * Checks the signature of a certificate, and checks that the audit trail still contains the certified head. The exit status is 1 if a check
+ * fails. Throws `ADP_USAGE` if the file is not a certificate.
  */
 export async function verifyCertificate(file: string, options: VerifyOptions): Promise<Answer> {
   const jws = (await readGivenFile(file)).toString('utf8').trim()
@@ -183,7 +186,7 @@ async function verifySignature(jws: string, keyFile: string | undefined): Promis
   )
 }
 
-/** Checks that the audit trail still contains the entry that was the last entry when the certificate was issued. */
+/** Checks that the audit trail still contains the entry that was the last one when the certificate was issued. */
 async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Promise<Finding> {
   const { broken, head } = await store.verify(audit)
   if (broken !== undefined) return found('audit', 'fails', `The audit trail is ${describeFault(broken)}`)
@@ -194,13 +197,12 @@ async function verifyHead({ audit }: Certificate, store: OpenedRolloutStore): Pr
 /** Reads a private Ed25519 key in PEM from `env:NAME` or `file:path`. Throws `ADP_USAGE` without quoting the key. */
 async function readSigningKey(source: string): Promise<CryptoKey> {
   const text = await readKeySource(source, '--signing-key')
-  // Variables that are set in a shell often contain \n in place of line ends.
+  // A shell variable often contains the two characters `\n` in place of a line end.
   return importPKCS8(text.replaceAll('\\n', '\n'), ALGORITHM).catch(() => {
     throw unusableKey(`${source} is not a private key in PEM of the type Ed25519`)
   })
 }
 
-/** Reads a public Ed25519 key in PEM from a file. Throws `ADP_USAGE` if the file does not contain such a key. */
 async function readPublicKey(path: string): Promise<CryptoKey> {
   const text = (await readGivenFile(path)).toString('utf8')
   return importSPKI(text, ALGORITHM).catch(() => {
@@ -208,7 +210,7 @@ async function readPublicKey(path: string): Promise<CryptoKey> {
   })
 }
 
-/** Returns the error for a key that cannot be used. The cause is left out, because its message may quote the key. */
+/** Returns the error for a key that cannot be used. Its `cause` is left out, because the message of the cause may quote the key. */
 const unusableKey = (why: string): AdapterError =>
   new AdapterError(
     'ADP_USAGE',

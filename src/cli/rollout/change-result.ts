@@ -15,7 +15,7 @@ type ChangeOutcome =
   | Refused
   | { readonly kind: 'forbidden'; readonly message: string }
 
-/** The effect that a change would have, as `--dry-run` reports it. */
+/** The effect that a change would have, for `--dry-run`. */
 interface Possible {
   readonly kind: 'possible'
   /** The instances that must drain first. The list is empty for a step back, which takes effect at once. */
@@ -26,7 +26,7 @@ interface Possible {
 /** A refusal because a guard took the partner back a short time ago. */
 interface Held extends CoolDown {
   readonly kind: 'held'
-  /** The time before which even `--despite-hold` is refused, or `undefined` if there is no such time or it was not looked up. */
+  /** The time until which even `--despite-hold` is refused, or `undefined` if there is no such time or it was not determined. */
   readonly earlyUntilMs?: number | undefined
 }
 
@@ -54,7 +54,7 @@ export interface ChangeResult {
   readonly outcome: ChangeOutcome
 }
 
-/** The exit status of a step that waits for an approval, which is not a failure. */
+/** The exit status of a step that waits for an approval. Such a step has not failed. */
 const WAITS = 4
 
 /** Converts the result of a change to text and JSON. The exit status is 0 if the partner now has the wanted setting. */

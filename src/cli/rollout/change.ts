@@ -11,7 +11,7 @@ import { takeStep } from './take-step.ts'
 
 type ChangeOptions = Target & StepOptions
 
-/** Sets the stage of a partner. Throws `ADP_USAGE` if a step other than a dry run has no reason, or for options that cannot be combined. */
+/** Sets the stage of a partner. Throws `ADP_USAGE` if a real step has no reason, or if options cannot be combined. */
 export async function setStage(partner: string, stage: Stage, options: ChangeOptions): Promise<Answer> {
   const { percent, always, never, restartEvidence = false, dryRun = false } = options
   if (!dryRun && options.reason === undefined)
@@ -43,7 +43,7 @@ export async function change(partner: string, step: Step, options: Target): Prom
       actor: () => findActor(config),
       signal: stopping.signal,
       onWaiting: createWaitingReport(),
-      // Without a file, the address of V2 is a flag of `serve`.
+      // Without a configuration file, `serve` may have got the address of V2 as a flag, which this command does not know.
       knowsV2: options.config !== undefined,
     }
     return answerOf(await takeStep(desk, partner, step).finally(() => stopping.stop()))
@@ -64,7 +64,7 @@ function createWaitingReport(): NonNullable<DriveOptions['onWaiting']> {
 
 const say = (text: string): void => console.error(`markbridge: ${text}`)
 
-/** Adds a remedy to an error of the journal: the step that the operator can still take without the journal. */
+/** Adds to an error of the journal the step that the operator can still take without the journal. */
 function withRemedy(cause: unknown, partner: string): unknown {
   if (!(cause instanceof AdapterError)) return cause
   if (cause.code !== 'ADP_JOURNAL_UNAVAILABLE' && cause.code !== 'ADP_JOURNAL_DAMAGED') return cause

@@ -6,7 +6,7 @@ import type { OpenedRolloutStore } from '../../rollout/store/rollout-store.ts'
 import { findStages, type FoundStages, type GivenAdvice, giveAdvice } from './advice.ts'
 import { describeStage, type StageView, viewStages } from './stage-view.ts'
 
-/** Creates the document of a partner, which the command line prints and the console shows. `found` is `undefined` without a journal. */
+/** Creates the document of a partner for the command line and the console. `found` is `undefined` without a journal. */
 export async function describePartner(
   view: StageView,
   config: Config,
@@ -31,8 +31,8 @@ export async function describePartners(config: Config, store: OpenedRolloutStore
 }
 
 /**
- * Reads the latest results of live comparison of the named partner, or of all partners sorted by name. A result has advice only if it
- * belongs to the current stage and share, and if the next step needs a comparison.
+ * Reads the latest results of live comparison for the named partner, or for all partners sorted by name. A result has advice only if it
+ * belongs to the current stage and share, and the next step needs a comparison.
  */
 export async function readLiveResults(
   config: Config,

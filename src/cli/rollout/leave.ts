@@ -9,16 +9,16 @@ import { readStore } from './open-store.ts'
 import { viewKnown } from './stage-view.ts'
 
 interface LeaveOptions extends Target {
-  /** The sources of the credentials of a client, to find the client in the list. */
+  /** The sources of a client's credentials, from which the client is found in the list. */
   readonly subscriptionKey?: string
   readonly token?: string
 }
 
 const DAY_MS = 86_400_000
-/** The number of characters of a client's hash in the table. The JSON document has the whole hash. */
+/** The number of characters of a client's hash that the table shows. The JSON document has the whole hash. */
 const SHOWN = 12
 
-/** Lists the clients of a partner whose V2 writes are in the journal, each with the side that served the latest write. */
+/** Lists the clients of a partner whose V2 writes are in the journal. Each has the side that served its latest write. */
 export async function listClients(partner: string, options: LeaveOptions): Promise<Answer> {
   const config = await loadTarget(options)
   const [view, found] = await readStore(config, async (store) => [
@@ -67,7 +67,7 @@ async function ownerOfGiven(
   if (subscriptionKey === undefined || token === undefined || own === undefined)
     throw new AdapterError(
       'ADP_USAGE',
-      'A client has a key and a token, and its partner is in the configuration file. Nothing was read. Give both --subscription-key and --token.',
+      'A client is found by its key, its token and the configuration of its partner. Nothing was read. Give --subscription-key, --token and --config.',
     )
   return ownerOfClient(own, {
     subscriptionKey: await readKeySource(subscriptionKey, '--subscription-key'),

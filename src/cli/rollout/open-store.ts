@@ -23,7 +23,7 @@ import {
 import type { StageSetting } from '../../rollout/stage.ts'
 import { type OpenedRolloutStore, openRolloutStore } from '../../rollout/store/rollout-store.ts'
 
-/** A partner of the configuration file, and the stage at which it begins. */
+/** A partner of the configuration file, and the stage that the file gives it. */
 export interface FilePartner {
   readonly own: PartnerConfig
   readonly fileStage: StageSetting
@@ -33,14 +33,14 @@ export function filePartnersOf({ partners, rollout }: Config): ReadonlyMap<strin
   return new Map(partners.map((own) => [own.id, { own, fileStage: toFileStage(own, rollout) }]))
 }
 
-/** Returns true if the configuration has no journal. The stages of the configuration file then apply. */
+/** Returns true if the configuration has no journal, so that the stages of the configuration file apply. */
 export function hasNoJournal({ journal }: Pick<Config, 'journal'>): boolean {
   return journalUrlOf(journal) === 'none'
 }
 
 /**
- * Runs `work` with the store of stages, which instances may use at the same time. `verify` of the store compares the audit trail with the
- * stage file of this machine. Throws `ADP_USAGE` for `journal.url: none`, and the errors of `openRolloutStore`.
+ * Runs `work` with the store of stages. Instances may use the store at the same time. The store's `verify` compares the audit trail with
+ * the stage file of this machine. Throws `ADP_USAGE` for `journal.url: none`, and the errors of `openRolloutStore`.
  */
 export async function useStore<Result>(
   config: Pick<Config, 'journal'>,
@@ -61,12 +61,12 @@ export async function useStore<Result>(
   try {
     return await work(store)
   } finally {
-    // The result of the work is reported even if the store cannot be closed.
+    // A failure to close the store must not hide the result of `work`.
     await store.close().catch(() => undefined)
   }
 }
 
-/** Returns true if a journal could not be opened because no instance has created it yet: neither its file nor a stage file exists. */
+/** Returns true if `cause` means that no instance has created the journal yet: neither its file nor a stage file exists. */
 export function isUncreated(cause: unknown, { journal }: Pick<Config, 'journal'>): boolean {
   const path = sqlitePathOf(journalUrlOf(journal))
   if (!(cause instanceof AdapterError) || cause.code !== 'ADP_JOURNAL_UNAVAILABLE') return false
@@ -79,7 +79,7 @@ const uncreated = (url: string): AdapterError =>
     `There is no journal at ${url}: the file does not exist. Nothing has changed. Start serve once, which creates the journal.`,
   )
 
-/** Runs `work` like `useStore`, for a command that changes nothing. Throws `ADP_FORBIDDEN` for a token that belongs to no operator. */
+/** Runs `work` like `useStore`, for a command that changes nothing. Throws `ADP_FORBIDDEN` if the given token belongs to no operator. */
 export async function readStore<Result>(
   config: Config,
   work: (store: OpenedRolloutStore) => Promise<Result>,
@@ -88,7 +88,7 @@ export async function readStore<Result>(
   return useStore(config, work)
 }
 
-/** Reads the stage file of this machine, or returns `undefined`, because an unreadable file must not prevent a step back. */
+/** Reads the stage file of this machine. Returns `undefined` if it cannot be read, because a damaged file must not prevent a step back. */
 export async function readStageFile({ journal }: Pick<Config, 'journal'>): Promise<KnownStages | undefined> {
   const text = await createStageFile(journal)
     .load()
@@ -96,7 +96,7 @@ export async function readStageFile({ journal }: Pick<Config, 'journal'>): Promi
   return parseKnown(text ?? '')
 }
 
-/** Checks a token if the environment has one. Reading needs no token, since every user who can open the journal can read it. */
+/** Checks the token if the environment has one. No token is needed to look, because every user who can open the journal can read it. */
 function expectMayLook(config: Pick<Config, 'rollout'>): void {
   if (readEnvironment().operatorToken !== undefined) expectMay(config, 'look')
 }
@@ -108,12 +108,12 @@ export function expectMay(config: Pick<Config, 'rollout'>, action: RolloutAction
   return actor
 }
 
-/** Returns the person who runs the command. Throws `ADP_FORBIDDEN` for a token that is missing or unknown. */
+/** Returns the person who runs the command. Throws `ADP_FORBIDDEN` if a required token is missing, or if it is unknown. */
 export function findActor(config: Pick<Config, 'rollout'>): Actor {
   return identifyOperator(operatorsOf(config), readEnvironment().operatorToken, systemUser())
 }
 
-/** Returns the operators. The hashes of their tokens are revealed, so that a token can be compared with them. */
+/** Returns the operators with the hashes of their tokens, so that a given token can be compared with them. */
 export function operatorsOf({ rollout }: Pick<Config, 'rollout'>): readonly ListedOperator[] {
   return rollout.operators.map(({ tokenSha256, ...operator }) => ({
     ...operator,
@@ -121,7 +121,7 @@ export function operatorsOf({ rollout }: Pick<Config, 'rollout'>): readonly List
   }))
 }
 
-/** Returns the name of the user of the operating system, or the number of the user if a container runs under a user without a name. */
+/** Returns the name of the user of the operating system, or the user id if the user has no name, as in some containers. */
 export function systemUser(): string {
   try {
     return userInfo().username

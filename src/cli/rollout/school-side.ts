@@ -7,7 +7,6 @@ import type { StageView } from './stage-view.ts'
 interface SchoolSide {
   readonly school: string
   readonly serves: Side
-  /** The rule that decides the side. */
   readonly rule: SideRule
   /** The answer in one sentence, for the command line and the console. */
   readonly text: string
@@ -15,7 +14,7 @@ interface SchoolSide {
 
 /**
  * Returns the side that serves the V2 writes and reads of a school, by the rule that the instances apply. `store` is `undefined` without a
- * journal. Throws `ADP_USAGE` if the text is not the name of one school, or if the side needs a journal.
+ * journal. Throws `ADP_USAGE` if `given` does not name exactly one school, or if the side cannot be known without a journal.
  */
 export async function findSchoolSide(
   { partner, setting }: StageView,
@@ -33,7 +32,7 @@ export async function findSchoolSide(
   if (serves === undefined || rule === undefined)
     throw new AdapterError(
       'ADP_USAGE',
-      'There is no journal, which decides the side of each school at canary. Nothing was looked up. Set journal.url.',
+      'There is no journal, so the side of a school at canary is not known. Nothing was looked up. Set journal.url.',
     )
   const { stage, percent } = setting
   const because = {

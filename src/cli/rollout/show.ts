@@ -84,7 +84,10 @@ export async function verifyTrail(options: Target): Promise<Answer> {
   }
 }
 
-/** Runs `work` with the stages of the journal, or with `undefined` if the stages of the file apply. Reports a broken audit trail. */
+/**
+ * Runs `work` with the stages in the journal, or with `undefined` if the stages of the file apply. Prints a warning if the audit trail is
+ * broken.
+ */
 async function look<Result>(
   options: Target,
   work: (config: Config, found: FoundStages | undefined) => Result | Promise<Result>,
@@ -114,7 +117,7 @@ export interface AdoptedStages {
 }
 
 /**
- * Takes each partner back to the stage in this machine's stage file if that stage is lower, because an adopted journal may have lost a step
+ * Moves each partner back to the stage in this machine's stage file if that stage is lower, because an adopted journal may have lost a step
  * back. Then removes the lost audit trail from the stage file.
  */
 export async function adoptStages(config: Config): Promise<AdoptedStages> {

@@ -15,7 +15,7 @@ import { type FilePartner, filePartnersOf } from './open-store.ts'
 export interface StageView {
   readonly partner: string
   readonly setting: StageSetting
-  /** The source of the setting: `file` until the first change of the stage, and `store` from then on. */
+  /** The source of the setting: `file` until the first change of the stage, and `store` afterwards. */
   readonly source: 'file' | 'store'
   /** The revision of the stage. 0 until the first change. */
   readonly revision: number
@@ -23,7 +23,7 @@ export interface StageView {
   readonly by: string | undefined
   readonly reason: string | undefined
   readonly pending: PendingChange | undefined
-  /** The stage in the file, if it has no effect because steps need an approval or because the partner began at another stage. */
+  /** The stage in the file if it has no effect, because steps need an approval or because the partner began at another stage. */
   readonly ignored: Stage | undefined
   /** The partner in the configuration file, or `undefined` if the file does not have the partner. */
   readonly file: FilePartner | undefined
@@ -32,8 +32,8 @@ export interface StageView {
 const unlisted: StageSetting = { stage: 'legacy', percent: 0, always: [], never: [] }
 
 /**
- * Returns the views of all partners: the partners of the configuration file in its order, then the partners that only the journal has.
- * `snapshot` is `undefined` if there is no journal. The stages of the file then apply.
+ * Returns the views of all partners: first those of the configuration file in its order, then those that only the journal has. `snapshot`
+ * is `undefined` if there is no journal, and then the stages of the file apply.
  */
 export function viewStages(config: Config, snapshot: RolloutSnapshot | undefined): readonly StageView[] {
   const files = filePartnersOf(config)
@@ -77,7 +77,7 @@ export function viewKnown(partner: string, config: Config, snapshot: RolloutSnap
   )
 }
 
-/** Creates the document of a stage, with further facts for texts. Each note is one sentence. */
+/** Creates the document of a stage, and the notes and lists for its text. Each note is one sentence. */
 export function describeStage(view: StageView) {
   const { partner, setting, pending, source, revision, sinceMs, by = null, reason = null } = view
   const document: StageDocument = {
@@ -96,8 +96,8 @@ export function describeStage(view: StageView) {
 }
 
 /**
- * Returns the share and the lists that a step to `canary` keeps unless it names other values. A partner that enters `canary` again gets the
- * share in the file and not its earlier share.
+ * Returns the share and the lists that a step to `canary` keeps unless it names other values. A partner that enters `canary` again starts
+ * with the share in the file, not with its earlier share.
  */
 export function canaryOf({ setting, file }: StageView): Canary {
   const { stage, percent, always, never } = setting
@@ -177,7 +177,7 @@ function notesOf({ setting, pending, ignored, file }: StageView): readonly strin
   ]
 }
 
-/** Describes the lists of units, which a partner keeps while it is not at `canary`. */
+/** Describes the `--always` and `--never` lists. A partner keeps them while it is not at `canary`. */
 function listsOf(stage: Stage, { always, never }: Canary): readonly string[] {
   const at = stage === 'canary' ? '' : 'at canary '
   return [

@@ -37,18 +37,18 @@ import { canaryOf, type StageView, viewKnown } from './stage-view.ts'
 interface StageDesk {
   readonly config: Config
   readonly store: OpenedRolloutStore
-  /** Returns the person who acts. Throws `ADP_FORBIDDEN` if nobody is identified. */
+  /** Returns the person who acts. Throws `ADP_FORBIDDEN` if nobody can be identified. */
   readonly actor: () => Actor
   readonly signal: AbortSignal
   readonly onWaiting?: DriveOptions['onWaiting']
-  /** False if `serve` may have an address of V2 that `config` lacks, because `serve` can get the address as a flag. Default: true. */
+  /** False if `serve` may have got an address of V2 as a flag, which `config` does not contain. Default: true. */
   readonly knowsV2?: boolean
 }
 
-/** The time that a proposal waits for another operator, in milliseconds. Instances do not act on a proposal. */
+/** The time that a proposal waits for another operator, in milliseconds. Instances do not act on a proposal before it is approved. */
 const APPROVAL_MS = 24 * 3_600_000
 
-/** Takes a step, or with `dryRun` reports what the step would do. The outcome `forbidden` means that the person may not take the step. */
+/** Takes a step, or reports with `dryRun` what the step would do. The outcome `forbidden` means that the person may not take the step. */
 export async function takeStep(desk: StageDesk, partner: string, step: Step): Promise<ChangeResult> {
   const snapshot = await desk.store.snapshot()
   const view = viewKnown(partner, desk.config, snapshot)
@@ -66,7 +66,7 @@ interface Taking extends StageDesk {
   readonly options: StepOptions
 }
 
-/** The result of a step. `from` is set if the setting differs from the setting that was read first. */
+/** The result of a step. `from`, if set, replaces the setting that was read first. */
 type Changed = Omit<ChangeResult, 'partner' | 'from'> & Partial<Pick<ChangeResult, 'from'>>
 
 const refused = (message: string): Changed => ({ outcome: { kind: 'refused', message } })
@@ -105,7 +105,7 @@ async function setStage(taking: Taking, stage: Stage): Promise<Changed> {
   return { to, outcome: await applyChange(store, changeOf(view, to, by, why), 'set') }
 }
 
-/** Refuses a step, and names the usual next step with what that step would do now. */
+/** Refuses a step. The refusal names the usual next step, and says whether it can be taken now. */
 async function refuseFor(taking: Taking, message: string): Promise<Changed> {
   const next = nextStep(taking.view.setting)
   if (next === undefined) return refused(message)
@@ -146,7 +146,7 @@ async function goBack(taking: Taking): Promise<Changed> {
   const stage = backOf(view.setting.stage)
   for (let now = view; ; now = viewKnown(view.partner, config, await store.snapshot())) {
     const from = now.setting
-    // If another operator changes the stage meanwhile, the step still goes back to the stage that was its aim, and no further.
+    // If another operator changes the stage at the same time, the step still goes back to its original target, and no further.
     const isThere = orderOf(from.stage) <= orderOf(stage)
     const to = { ...from, stage: isThere ? from.stage : stage }
     if (isThere && now.pending === undefined)
@@ -159,7 +159,7 @@ async function goBack(taking: Taking): Promise<Changed> {
   }
 }
 
-/** Returns why V2 cannot serve a partner at a stage, or `undefined` if it can. Every write would get 503 there. */
+/** Returns why V2 cannot serve a partner at a stage, or `undefined` if it can. Without an address of V2, every write would get 503. */
 function lackOfV2(
   { config, view: { partner, file }, knowsV2 = true }: Taking,
   stage: Stage,
@@ -193,8 +193,8 @@ function expectMay({ actor: identify, view }: Taking, action: RolloutAction): Ac
 }
 
 /**
- * Decides whether a step forward may be taken. The returned reason is for the audit trail and contains the verdict of the advice. `outcome`
- * is set if the step is refused, because a guard acted a short time ago or the verdict is not `ready`.
+ * Decides whether a step forward may be taken. `reason` is for the audit trail and includes the verdict of the advice. `outcome` is set if
+ * the step is refused, because a guard acted a short time ago or the verdict is not `ready`.
  */
 async function judgeForward(
   { config, store, snapshot, view, options }: Taking,
@@ -202,7 +202,7 @@ async function judgeForward(
 ): Promise<{ readonly reason: string; readonly outcome?: ChangeResult['outcome'] }> {
   const { reason = '', despiteHold = false, despiteAdvice = false } = options
   const found = { store, snapshot, trail: await store.verify() }
-  // The step must not count as another pending change when it is approved.
+  // `pending` is cleared, because on approval the pending change is this step itself and must not block it.
   const asked = { ...view, pending: undefined }
   const advice = await giveAdvice(asked, config, found, to, despiteHold)
   const { verdict, missing, coolDown } = advice
