@@ -66,8 +66,8 @@ interface Stopping {
 
 /**
  * Stops listening, waits for requests in progress (also for a batch whose client has disconnected), and then closes the connections. After
- * `drainMs`, disconnects clients that have not read their replies, but still finishes their records. Calls `server.close()` last, because it
- * would cut off the reply to a client that reads slowly: Node.js treats the connection of this client as idle.
+ * `drainMs`, disconnects clients that have not read their replies, but still finishes their records. Calls `server.close()` last, because
+ * it would cut off the reply to a client that reads slowly: Node.js treats the connection of this client as idle.
  */
 export async function stopServing(server: Server, { idle, drainMs, onExpired }: Stopping): Promise<void> {
   NetServer.prototype.close.call(server)

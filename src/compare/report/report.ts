@@ -123,7 +123,7 @@ function omittedHistoriesOf({ equivalences }: RunDocument): string {
   const records = equivalences.find(({ rule }) => rule === 'history-left-out')?.count ?? 0
   if (records === 0) return ''
   const are = records === 1 ? 'One record has a history' : `${formatCount(records)} records have histories`
-  return ` ${are} in V2 that the adapter omits (reads.histories is false). AttendanceHistorys was not compared in them.`
+  return ` ${are} in V2 that the adapter omits (reads.histories is false). AttendanceHistorys was not compared there.`
 }
 
 function limitOf({ offered, compared, verdicts, ownRules }: RunDocument, doubt: RunDoubt): string {
