@@ -50,7 +50,7 @@ function needsCheck(
   )
 }
 
-/** Returns true for a record whose part of the reply contains data from the service. */
+/** Returns true for a record whose part of the reply contains data from the service, which only an accepted token may receive. */
 function isFromService({ state, superseded }: StoredRecord): boolean {
   return state === 'confirmed' || (state === 'refused' && !superseded)
 }

@@ -68,7 +68,6 @@ const MAX_DENIED_BATCHES = 10_000
 
 const credentialsSchema = z.object({ authorization: z.string(), subscriptionKey: z.string() })
 
-/** A batch with the authorisation to finish it, or with the reason why its records become dead letters. */
 interface Prepared {
   readonly stored: StoredBatch
   readonly authorisation: Authorisation | Exclude<DeadLetterReason, 'unreadable' | 'damaged'>
@@ -247,7 +246,7 @@ export async function runStored(
     after,
     unknown,
     mayBeApplied: (position) => mayBeApplied(records[position]),
-    // Reads V3 before posting, because an instance that could not reach the journal may have sent V2 newer marks without an entry in it.
+    // Reads V3 before posting, because an instance that could not reach the journal may have sent V2 newer marks that it does not know.
     isChecked: (isOld || partner.v2 !== undefined) && isReadBack(partner),
     clientWaits,
     replyContext: { ...request.request, newId: context.newId },
@@ -255,7 +254,6 @@ export async function runStored(
   return { ...tally, records: positions.length }
 }
 
-/** Returns those opened records that are still open, each with the older records that it waits for. */
 function stillOpen({ records }: StoredBatch, { lease, after }: ReopenResult): ReopenResult {
   return { lease, after: new Map([...after].filter(([position]) => records[position]?.state === 'open')) }
 }

@@ -55,11 +55,12 @@ export interface Plan {
   /** Time of receipt in milliseconds since the epoch. A record that has no time of its own gets this time as `RecordedOn`. */
   readonly markedMs: number
   readonly unmappedFields: number
-  /** Number of members of records whose form is not valid JSON but that V2's parser accepts. */
+  /** Number of values in a form that only V2's parser reads, such as `"True"` for a boolean. The plan contains the converted values. */
   readonly convertedFields: number
   readonly changesets: number
   /**
-   * False if the ids in the header and the body differ. The client then gets a single 200 for every outcome of the records (batch-wire 3).
+   * False if the ids in the header and the body differ. The client then gets a single 200, whatever the outcomes of the records are
+   * (batch-wire 3).
    */
   readonly outcomesShown: boolean
   /** The ids that the client gave its batch, or `undefined` for a single record. */

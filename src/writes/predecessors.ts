@@ -15,7 +15,7 @@ interface OlderQuery {
   readonly reject: (cause: unknown) => void
 }
 
-/** How often the journal is polled for records that other instances have open, in milliseconds. */
+/** The interval in milliseconds at which the journal is polled for records that other instances have open. */
 const POLL_MS = 200
 
 /** Creates the watch by which a request waits for older records of the same learner and event, or for another copy of the same batch. */
@@ -49,7 +49,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
       const open = new Set((await journal.stillOpen([...records.values()])).map(recordId))
       for (const name of records.keys()) if (!open.has(name)) endWaits(name)
     } catch {
-      // If the journal cannot be reached, the next poll tries again. Each wait has its own timeout.
+      // Ignores an unreachable journal, because the next poll tries again and each wait has its own timeout.
     }
     isPolling = false
     if (isPollDue) await poll()
@@ -126,7 +126,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
           if (next === undefined) return true
           known = [next]
         } catch {
-          // The journal cannot be reached. The query is repeated until the timeout.
+          // Repeats the query after a pause, because the journal cannot be reached.
           await pause(Math.min(POLL_MS, Math.max(0, deadlineMs - clock.nowMs())))
         }
       }

@@ -72,14 +72,16 @@ export async function outcomesOf(
   }))
 }
 
-/** Returns true for an outcome that a record of a batch has only if `outcomesOf` stored V2's reply to the batch. */
+/** Returns true for a record of a batch whose outcome implies that `outcomesOf` stored V2's reply to the batch. */
 export function hasStoredReply({ state, reason }: Pick<StoredRecord | Settled, 'state' | 'reason'>): boolean {
   return state === 'confirmed' || reason === 'part' || reason === 'noParts'
 }
 
 export interface ReplyReading {
   readonly slices: Slices
-  /** Called with each number of bytes that reading the reply allocates. Throws if the memory budget has no room for them. */
+  /**
+   * Called with the number of bytes that reading the reply needs, perhaps several times. Throws if the memory budget has no room for them.
+   */
   readonly onBytes?: ((count: number) => void) | undefined
 }
 
@@ -119,7 +121,6 @@ const MAX_INFLATED_BYTES = 33_554_432
 
 const markSchema = z.object({ ExternalID: z.string(), RecordedOn: z.string().nullish() })
 
-/** Returns the mark in V2's reply to a record, or `undefined` if the reply contains no mark. */
 function readMark(body: string | undefined): Settled['mark'] {
   const record = markSchema.safeParse(parseJson(body ?? '', MAX_RECORD_NODES))
   return record.success ? markOf(record.data) : undefined
@@ -175,7 +176,7 @@ function toOutcome(status: number): Outcome {
 
 /** The state of a batch that was sent to V2 and for which no stored reply can be returned, so that V3 serves the batch now. */
 export interface SentToV2 {
-  /** The number under which the batch was last begun for V2. */
+  /** The journal's number for the newest copy of the batch that was begun for V2. */
   readonly batch: number
   /** When the first request that V2 may have applied arrived, or the last request if V2 applied none. `undefined` if no longer stored. */
   readonly receivedMs: number | undefined

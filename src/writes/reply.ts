@@ -125,7 +125,6 @@ export function encodeAnswer({ status, json }: Pick<PartReply, 'status' | 'json'
   return json === undefined ? String(status) : `${status} ${json}`
 }
 
-/** Decodes the stored reply part of a record. Returns `undefined` if no part is stored. */
 function decodeAnswer(planned: PlannedRecord, stored: StoredRecord): PartReply | undefined {
   const { answer } = stored
   if (answer === undefined) return undefined

@@ -21,7 +21,8 @@ export interface Run {
   /** Maps a position to the nearest older open records of the same key. */
   readonly after: Predecessors
   /**
-   * Returns true for a record that may have been applied. Such a record is read back first, and posted only if V3 does not show its mark.
+   * Returns true for a record that may have been applied. The run reads this record back first, and posts it only if V3 does not show its
+   * mark.
    */
   readonly mayBeApplied: (position: number) => boolean
   /** Maps the position of each record that was unknown before it was opened to its reason (see `canNoLongerArrive`). Default: empty. */
@@ -98,7 +99,7 @@ export async function runRecords(
       tally[outcome.kind] += 1
       if ('reason' in outcome) tally.reason = outcome.reason
       if (outcome.kind === 'unknown' && outcome.reason === 'stillExecuting') {
-        // The record stays open. Its client is told that the outcome is unknown, and recovery reads the record back.
+        // Leaves the record open, tells the client that the outcome is unknown, and lets recovery read the record back.
         executing.set(position, outcome.sinceMs ?? clock.nowMs())
         settler.skip(position)
         reply?.setPart(position, part)
@@ -187,7 +188,7 @@ function toTasks(
   const tasks: WriteTask[] = []
   const readAll = isReadBackFirst(context)
   const gaveWay = withdrawn.then(() => false)
-  // Records of one key share one list of older records, and therefore one wait.
+  // Reuses the wait of a list of older records, because the records of one key share one list.
   const waits = new Map<readonly RecordRef[], Promise<boolean>>()
   /** Maps each key to its last record so far, and to the promise for which that record waits. */
   const last = new Map<string, { readonly position: number; readonly wait: Promise<boolean> | undefined }>()
@@ -310,11 +311,11 @@ function deniedSettlement(context: WriteContext, run: Run, { position, first }: 
 interface Denied {
   readonly denial: UpstreamError | AdapterError
   readonly tasks: readonly WriteTask[]
-  /** Returns true for a record that V3 may still be executing. Recovery reads such a record back. */
+  /** Returns true for a record that V3 may still be executing, and that recovery therefore reads back. */
   readonly isOpen: (task: WriteTask) => boolean
 }
 
-/** Throws the denial, unless the status line was already sent with parts from other runs of the batch. Then answers each record instead. */
+/** Throws the denial if the status line is not sent yet. If the client already has parts from other runs, answers each record instead. */
 function answerDenial(
   { events }: WriteContext,
   { partner }: RunSession,

@@ -59,7 +59,7 @@ export function toDenialError(denial: UpstreamError): AdapterError {
 }
 
 export interface FollowUp {
-  /** False if the client gets a single 200 for every outcome of the records (batch-wire 3). */
+  /** False if the client gets a single 200, whatever the outcomes of the records are (batch-wire 3). */
   readonly outcomesShown: boolean
   /** False if no client waits for the reply. Recovery then retries records that were not applied. */
   readonly clientWaits: boolean

@@ -130,9 +130,13 @@ function parseHead(text: string): z.infer<typeof headSchema> {
   try {
     return headSchema.parse(JSON.parse(text))
   } catch (cause) {
-    throw new AdapterError('ADP_INTERNAL', 'The journal contains a request that this version cannot read.', {
-      cause,
-    })
+    throw new AdapterError(
+      'ADP_INTERNAL',
+      'The journal contains a request that this version cannot read. The request was not sent again, but may have been applied. Read the journal with the version that stored the request.',
+      {
+        cause,
+      },
+    )
   }
 }
 

@@ -88,7 +88,7 @@ export function openWriteSession(
     else if (outcome.kind === 'refused' && ownDenial(outcome.error) === undefined) onDenied(outcome.error)
     return outcome
   }
-  /** The records of a run that may have been sent before, perhaps in a `$batch` that is not over yet. */
+  /** Describes the records of the run that an earlier run may have sent in a `$batch` that is not over yet. */
   let sentBefore: SentTogether & { readonly atOnce: number } = { records: 0, atOnce: 1 }
   const executionBefore = ({ first, isPast }: WriteTask) =>
     first === 'readBack' && !isPast && sentBefore.atOnce > 1
@@ -293,7 +293,13 @@ function holdDenials(onOutcome: OnOutcome): {
 type Refused = Extract<PostOutcome, { kind: 'refused' }>
 
 function toAdapterError(cause: unknown): AdapterError {
-  return cause instanceof AdapterError ? cause : new AdapterError('ADP_INTERNAL', 'No token.', { cause })
+  return cause instanceof AdapterError
+    ? cause
+    : new AdapterError(
+        'ADP_INTERNAL',
+        'The token of the adapter could not be renewed. Nothing was applied. Tell the operator of the adapter.',
+        { cause },
+      )
 }
 
 /** Reads from V3 with the priority of a write, within the budget of the batch. */
