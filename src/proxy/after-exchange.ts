@@ -241,7 +241,7 @@ function toOffered(exchange: Exchange, nowMs: () => number): OfferedExchange | u
     const reply = relayed.kind === 'answered' ? relayed.reply : undefined
     return reply && { ...common, kind, served: 'v2', request: toMessage(body), keys: keysOf(result), reply }
   }
-  // A resent batch was already offered the first time.
+  // Leaves out a replayed batch, which was already offered when it was first served.
   if (outcome.kind === 'read' || side === 'v2' || outcome.answered.replayed) return undefined
   const records = [...parts].flatMap(([position, part]): ServedRecord[] => {
     const planned = plan?.records[position]
@@ -251,7 +251,6 @@ function toOffered(exchange: Exchange, nowMs: () => number): OfferedExchange | u
   return { ...common, kind, served: 'v3', records }
 }
 
-/** Returns the key of each record of a write, or `undefined` in its place if the key is not known. */
 function keysOf({ plan }: ExchangeResult): readonly (string | undefined)[] {
   return plan?.records.map(({ key }) => (key === '' ? undefined : key)) ?? []
 }

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 import { AdapterError } from '../errors.ts'
 import { createQuota, holderOf, type QueueKey } from '../upstream/index.ts'
 
-/** The limit on the bytes of request bodies and complete replies that all requests together hold in memory. */
+/** The limit on the bytes of request bodies and whole replies that all requests together may hold in memory. */
 export type ByteBudget = ReturnType<typeof createByteBudget>
 export type HeldBytes = ReturnType<ByteBudget['open']>
 

@@ -15,7 +15,7 @@ export interface Exchange {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   readonly target: RequestTarget
-  /** The beginning of the path, before the segments that the route matches, in the client's spelling. Empty for most clients. */
+  /** The path before the segments of the route, in the client's spelling: `/acme` in `/acme/V2/Attendance/$batch`. */
   readonly prefix: string
   readonly client: Client
   readonly entry: StageEntry

@@ -306,7 +306,7 @@ class ForwardedRequest implements ReplySink {
     if (sent) this.count(undefined)
     const error =
       cause instanceof AdapterError ? cause : lostReplyError(method, sent, options.outcomeUnknown, cause)
-    // If the response is not open, the client has disconnected or was already answered.
+    // Reports and answers the failure only if the client is still connected and was not answered yet.
     const isOpen = !response.destroyed && !response.writableEnded
     if (head !== undefined && (this.intercepted === undefined || response.headersSent)) {
       if (isOpen) options.onFailure('brokenReply')
@@ -324,7 +324,7 @@ class ForwardedRequest implements ReplySink {
     try {
       this.writer.end((reply) => this.settle({ kind: 'answered', status, reply }))
     } catch (cause) {
-      // The head of the reply is not valid, so it cannot be sent.
+      // Treats a reply whose head Node.js refuses to send as no reply.
       this.head = undefined
       this.onFailure(cause instanceof Error ? cause : CLIENT_CLOSED, true)
     }
@@ -364,7 +364,7 @@ export type Relays = ReturnType<typeof createRelays>
 
 /** Maximum number of forwarders. Beyond it the oldest is evicted: its calls finish normally, and its idle connections time out. */
 const MAX_RELAYS = 1_000
-/** The value of `arrivalMs` for V2. An upload that takes longer is streamed to V2 as it arrives. */
+/** Time in milliseconds that a forwarder to V2 waits for a body (`arrivalMs`). A slower upload is streamed to V2 as it arrives. */
 const ARRIVAL_MS = 100
 
 /** Creates forwarders on demand, one for each address, because each partner may have its own gateway and a reload may add one. */

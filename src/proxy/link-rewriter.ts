@@ -63,7 +63,7 @@ export class LinkRewriter {
   /** Adds a piece of the body, and returns the bytes that can be forwarded. The call with `isLast` returns all remaining bytes. */
   write(chunk: Buffer, isLast = false): Buffer {
     const bytes = this.held.length === 0 ? chunk : Buffer.concat([this.held, chunk])
-    // In latin1, each byte is one character.
+    // Uses latin1, in which each byte is one character, so that indexes in `text` are also offsets in `bytes`.
     const text = bytes.toString('latin1')
     const out: Buffer[] = []
     let done = 0
@@ -131,7 +131,7 @@ function endsAt(text: string, end: number): boolean {
   return end >= text.length || ENDS.includes(text.charAt(end))
 }
 
-/** Returns a path for comparison. Services and clients escape different characters, and paths of the service are case-insensitive. */
+/** Decodes a path and puts it in lower case, because services and clients escape different characters and paths ignore case. */
 function comparedPath(path: string): string {
   try {
     return decodeURIComponent(Buffer.from(path, 'latin1').toString()).toLowerCase()
@@ -140,7 +140,7 @@ function comparedPath(path: string): string {
   }
 }
 
-/** Returns the kind of the link at an index, or `undefined` if there is none. The last quotes before a link enclose its name. */
+/** Returns the kind of the link at an index, or `undefined` if there is no link. Reads the name between the last two quotes before it. */
 function kindAt(text: string, at: number): LinkKind | undefined {
   const quote = at - 1
   if (text[quote] !== '"') return undefined

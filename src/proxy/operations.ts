@@ -28,7 +28,7 @@ export function createOperations(
   ])
 }
 
-/** Returns the operational path that a decoded path means in another case or with a trailing slash, or `undefined` for any other path. */
+/** Returns `/healthz` for `/Healthz/`, and so on for each operational path, or `undefined` if the decoded path resembles none. */
 export function findMisspelt(operations: ReadonlyMap<string, Operation>, path: string): string | undefined {
   const plain = path.toLowerCase().replace(/\/$/, '')
   return operations.has(plain) ? plain : undefined
@@ -66,7 +66,7 @@ async function handleMetrics(
   response.end(text)
 }
 
-/** Returns true for a caller on this machine that uses no proxy. A host name that is not a loopback name indicates DNS rebinding. */
+/** Returns true for a caller on this machine that uses no proxy. Also checks `Host`, because another name indicates DNS rebinding. */
 function isLocal({ socket, headers }: IncomingMessage): boolean {
   const isLocalPeer = isLoopbackAddress(socket.remoteAddress ?? '') && !isForwarded(headers)
   return isLocalPeer && isLoopback(hostName(headers.host ?? ''))

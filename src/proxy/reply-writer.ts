@@ -17,7 +17,7 @@ export interface ReplyOptions {
   readonly withheld: readonly string[]
   /** The maximum size in bytes of the copy of the body, or 0 for no copy. */
   readonly captureBytes: number
-  /** The byte budget that is charged for the copy. */
+  /** The reservation in the byte budget to which the copy is added. */
   readonly held: HeldBytes
   /** Called with the copy once the whole reply has arrived. The last bytes are sent to the client when the returned promise settles. */
   readonly onWhole: ((reply: WireReply) => void | Promise<void>) | undefined
