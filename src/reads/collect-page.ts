@@ -4,7 +4,7 @@ import type { FlatReply } from '../v2/index.ts'
 
 /** The position at which a page of V2 starts: a page of V3, and the rows of that page that come before the start. Valid on any instance. */
 export interface ReadPosition {
-  /** The index of the query in the plan. */
+  /** The index in `ReadPlan.queries` of the query that is being read. */
   readonly window: number
   /** The query of the next link that leads to the page of V3, or `undefined` for the first page of the window. */
   readonly link: string | undefined
@@ -31,7 +31,7 @@ export interface PageRequest {
   readonly from: ReadPosition
   readonly skip: number
   readonly size: number
-  /** True if no row after this page is wanted because of `$top`. */
+  /** True if no row after this page is wanted, for example because the page uses up `$top`. */
   readonly last: boolean
   /** True if all recorded marks are counted, up to the last page of V3. */
   readonly count: boolean
@@ -130,7 +130,7 @@ export function writeGivenRows(given: readonly FlatReply[], left: readonly FlatR
   }
 }
 
-/** Returns a test for whether `writeGivenRows` encoded a row. */
+/** Returns a function that returns true for the rows that `writeGivenRows` encoded in `text`. */
 export function readGivenRows(text: string): (row: FlatReply) => boolean {
   const bytes = Buffer.from(text, 'base64url')
   if (bytes.length === 0) return () => false

@@ -127,13 +127,12 @@ export interface NextLink extends ReadPosition {
 const MAX_TOKEN_CHARACTERS = 114_688
 const MAX_STATE_BYTES = 262_144
 const SIGNATURE_BYTES = 16
-/** Matches the query of V3's next link as it is sent in a request line. */
+/** Matches text that may be sent as the query in a request line to V3. */
 const QUERY = /^[\x21-\x7e]+$/
 /** Matches base64url, the form of `writeGivenRows`. */
 const GIVEN = /^[\w-]*$/
 
 interface TokenSigner {
-  /** A secret that all instances of the adapter know. */
   readonly secret: Uint8Array
   /** The owner of the link. Tokens of different owners have different signatures. */
   readonly owner: string
