@@ -37,7 +37,7 @@ export function identify(
   const credentialsHash = digest(`${subscriptionKey}\n${authorization}`)
   const claims = readClaims(authorization)
   const school = toSchool(claims.get(unit.claim))
-  // If the adapter uses its own tokens, V3 sees all clients of the partner as one client.
+  // All clients of a partner with tokens of the adapter have one owner, because V3 sees them as one client.
   if (tokens !== undefined)
     return { owner: ownerOf([id]), credentialsHash, isNamed: true, school, expiresMs: undefined }
   const keyPart = isKeyed(match) ? '' : digest(subscriptionKey)
