@@ -41,7 +41,6 @@ export function isGenericClient(headers: {
   )
 }
 
-/** The decoded MIME and HTTP headers of one part. */
 export interface PartHead extends Preferences {
   readonly method: string
   readonly target: TargetKind
@@ -86,7 +85,7 @@ export function readHead(
   const http = readHeaders(bytes, first.next, to, options.limits, at)
   const mimeIds = valuesOf(mime, 'content-id').filter((id) => id !== '')
   const httpIds = valuesOf(http.lines, 'content-id').filter((id) => id !== '')
-  // V2's reader looks at the HTTP headers only if the MIME headers have no Content-ID.
+  // Ignores a Content-ID among the HTTP headers if the MIME headers have one, as V2's reader does.
   const [contentId, ...others] = new Set(mimeIds.length > 0 ? mimeIds : httpIds)
   if (others.length > 0) {
     throw new AdapterError(

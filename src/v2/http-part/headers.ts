@@ -122,7 +122,7 @@ export function partOf({ part }: ErrorLocation): string {
   return part === undefined ? 'A part' : `Part ${part}`
 }
 
-/** Returns the sentence that says what happened to the records, or an empty string for a reply, whose parts have no number in `at`. */
+/** Returns the sentence of a message that says what happened to the records. Empty in a reply, in which `at` has no part number. */
 function fateOf({ part }: ErrorLocation): string {
   return part === undefined ? '' : ' Nothing was posted.'
 }

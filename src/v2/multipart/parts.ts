@@ -140,7 +140,7 @@ const STEP_LINES = 1_024
 /** The work of examining one line in addition to its bytes, as an equivalent number of bytes (`Slices.spend`). */
 const LINE_WORK = 64
 
-/** Returns the offset of `needle` within `[from, to)`, or -1. Yields the work of all steps except the last, which the caller counts. */
+/** Returns the offset of `needle` within `[from, to)`, or -1. Yields the work of each step but the last, which the caller must count. */
 export function* searchInSteps(bytes: Buffer, needle: Buffer, from: number, to: number): Steps<number> {
   for (let at = from; at < to; at += STEP_BYTES) {
     if (at > from) yield STEP_BYTES

@@ -28,7 +28,6 @@ export interface FlatRecord {
   readonly converted?: number | undefined
 }
 
-/** A fault of one posted record. A record may have several faults. */
 export interface RecordFault {
   readonly code:
     'ADP_JSON' | 'ADP_CHARSET' | 'ADP_FIELD' | 'ADP_UNMAPPED_FIELD' | 'ADP_METHOD' | 'ADP_RECORD_LIMIT'
@@ -267,7 +266,7 @@ export function decodeText(bytes: Buffer, charset: RecordCharset): string | Reco
   try {
     return new TextDecoder(charset, { fatal: true }).decode(bytes)
   } catch {
-    // The charset does not define one of the bytes. The record is refused, since a replacement character would change a comment.
+    // Refuses a record with a byte that the charset does not define, because a replacement character would change a comment.
     return notInCharset
   }
 }

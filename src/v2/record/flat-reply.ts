@@ -18,7 +18,7 @@ export interface FlatReply {
   readonly Comment: string | null
 }
 
-/** A flat record with its AttendanceHistorys: one flat record for each earlier state of the mark, without histories of its own. */
+/** A flat record with its AttendanceHistorys: one flat record, without histories of its own, for each state of the mark. */
 export interface FlatRow extends FlatReply {
   readonly histories?: readonly FlatReply[]
 }
