@@ -3,7 +3,6 @@ import * as z from 'zod'
 import { MAX_NODES_AT_ONCE, parseJson, ReplyFields } from '../../upstream/index.ts'
 import { parsePostReply, type PostOutcome, type Unanswered } from '../outcome.ts'
 
-/** Those members of an upstream's reply that determine the outcome of a write. */
 export interface UpstreamReply {
   readonly status: number
   /** The bytes of the body. Empty if only the status line arrived. */

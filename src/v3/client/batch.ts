@@ -142,7 +142,7 @@ export function createBatchCapability(nowMs: () => number): BatchCapability {
   return {
     mayTry: () => {
       const open = closedUntilMs <= nowMs()
-      // One batch probes the upstream. Other records are posted singly until its result is known.
+      // Lets only one batch probe the upstream. Until its result is known, `mayTry` returns false and records are posted singly.
       if (open && closedUntilMs !== -Infinity) closedUntilMs = nowMs() + RETRY_MS
       return open
     },
@@ -184,7 +184,7 @@ const json = 'application/json'
 
 function encodeJson(records: readonly string[]): EncodedBatch {
   const headers = `{"content-type":"${json}","accept":"${json}","prefer":"return=representation"}`
-  // Each record is already JSON on one line.
+  // Inserts each record as it is, because it is already JSON.
   const requests = records.map(
     (record, index) =>
       `{"id":"${index + 1}","method":"POST","url":"AttendanceRecords","headers":${headers},"body":${record}}`,

@@ -178,7 +178,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
         try {
           return toOutcome(kind, end)
         } catch {
-          // The request was sent, and its reply does not tell whether the record was applied.
+          // Reports an unknown outcome, because the request was sent and its reply does not tell whether the record was applied.
           return { kind: 'unknown', reason: 'unreadableReply' }
         }
       }
@@ -206,7 +206,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
                 ...credentialFields,
               ],
               options: optionsOf('batch', MAX_REPLY_BYTES + records.length * MAX_PART_BYTES),
-              // A service may apply all records before it sends the first byte of its reply.
+              // Extends the timeout, because a service may apply all records before it sends the first byte of its reply.
               headersMs: options.timeouts.headersMs + records.length * recordMs,
               readsParts: true,
               read: (reply) => readBatchReply(reply, records.length, nowMs()),
@@ -232,7 +232,7 @@ export function createV3Client(options: V3ClientOptions): V3Client {
             if (waitMs === undefined && reason === 'notConnected') isUnreachable = true
             const isHopeless = reason === 'notConnected' && isUnreachable
             if (waitMs === undefined || isHopeless || waitMs >= budget.leftMs()) return outcome
-            // V3 throttles by subscription key, so after a 429 the pause applies to all calls with this key.
+            // After a 429, pauses all calls with this subscription key, because V3 throttles by key.
             if (!(await budget.pause(waitMs, reason === 'throttled'))) return outcome
           }
         },

@@ -46,7 +46,7 @@ export type ReadOutcome =
   /** No connection became free for this owner in time. Nothing was sent. */
   | { readonly kind: 'busy' }
 
-/** Reads from one V3 upstream. Its connections are shared fairly between owners. */
+/** Reads from one V3 upstream. Owners share its connections fairly. */
 export interface V3Reader {
   /**
    * Sends a GET below `/Attendance/V3/`. `resource` is an entity set or one of its entities; `query` is raw and without `?`. `timeoutMs`
