@@ -119,7 +119,7 @@ function mapByRule(
 function passOn(status: number, { code, message: text }: UpstreamErrorEntry): V2Error {
   const message = truncate(text, MAX_MESSAGE)
   return {
-    // A service without error codes may send an empty code.
+    // Treats an empty code as missing, because a service without error codes may send one.
     code: code === undefined || code === '' ? 'ADP_UPSTREAM_REFUSED' : code.slice(0, 255),
     message: message === '' ? noExplanation(status) : message,
   }

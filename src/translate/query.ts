@@ -60,7 +60,8 @@ export interface ReadPlanner {
 
 const TYPE = 'AttendanceService.Models.OData.AttendanceRecord'
 /**
- * Maximum number of windows of a read: about ten years, for which schools keep records. Limited, because each window takes a call or more.
+ * Maximum number of windows of a read: about ten years, as long as schools keep records. Limited, because each window takes at least one
+ * call.
  */
 const MAX_WINDOWS = 42
 

@@ -72,7 +72,7 @@ export function readMarks(posted: V3Record, answer: unknown): readonly FlatReply
     if (flat === 'unreadable' || (flat === 'unmarked' && isObject(row) && isMade(row))) return undefined
     if (flat === 'unmarked' || !isAbout(posted, flat)) continue
     const { Present, Absent } = row as Partial<Record<'Present' | 'Absent', unknown>>
-    // If the service does not show a value, the posted value is reported.
+    // Fills in the posted value where the service does not show one.
     marks.push({
       ...flat,
       ...(typeof Present === 'boolean' ? {} : { Present: posted.Present }),
@@ -264,7 +264,7 @@ function compareContent(posted: V3Record, row: FlatReply, profile: EchoProfile):
   if (profile.commentsOpaque) return 'alike'
   if (isHidden(row.Comment)) return 'alike'
   if (cutLength !== undefined && isCutComment(before, after, cutLength)) return sameMinutes ? 'same' : 'alike'
-  // The service may have trimmed spaces at the cut, so the observed length is a minimum.
+  // Starts above the observed cut length, which is a minimum because the service may have trimmed spaces at the cut.
   const least = cutLength === undefined ? wholeLength : Math.max(wholeLength, cutLength + 1)
   return isCutComment(before, after, undefined, least) ? 'alike' : 'other'
 }

@@ -72,7 +72,7 @@ export function precisionMsOf(storedMs: number): number {
 /** Parses ISO 8601 text into milliseconds since the epoch. Text without an offset is in UTC. Returns NaN for any other text. */
 export function parseTime(text: string | null | undefined): number {
   if (text === null || text === undefined) return Number.NaN
-  // Most marks of a batch have the same time, so the last result is reused.
+  // Reuses the last result, because most marks of a batch have the same time.
   if (text === lastText) return lastMs
   lastText = text
   lastMs = Date.parse(/T.*(?:Z|[+-]\d\d:?\d\d)$/i.test(text) ? text : `${text}Z`)
