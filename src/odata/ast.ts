@@ -21,7 +21,8 @@ export type LiteralType =
 
 /**
  * A primitive literal. `value` has no quotes, no prefix and no doubled apostrophes: `O'Neil` for `'O''Neil'`, `PT1H` for `duration'PT1H'`,
- * `true` for `TRUE`. Numbers, dates and guids stay as written, except that a leading `+` is dropped.
+ * `true` for `TRUE`. A leading `+` of a number is dropped. Letters in durations and date-times become upper case. Numbers and guids
+ * otherwise stay as written.
  */
 export interface Literal extends Positioned {
   readonly kind: 'literal'
@@ -34,7 +35,7 @@ export interface EnumLiteral extends Positioned {
   readonly kind: 'enum'
   /** The type name as written, with or without a namespace. */
   readonly typeName: string
-  /** The names or numbers of the members. There is at least one. */
+  /** The names or numbers of the members. Never empty. */
   readonly members: readonly string[]
 }
 
@@ -60,7 +61,7 @@ export interface ObjectExpr extends Positioned {
   readonly members: readonly ObjectMember[]
 }
 
-/** Two or more operands of one operator. An expression such as `a or b or c` is a single node. Parentheses create another node. */
+/** Two or more operands of one operator. `a or b or c` is a single node, and `a or (b or c)` is two nodes. */
 export interface LogicalExpr extends Positioned {
   readonly kind: 'and' | 'or'
   readonly operands: readonly Expr[]
@@ -69,7 +70,7 @@ export interface LogicalExpr extends Positioned {
 export type BinaryOperator =
   'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le' | 'has' | 'in' | 'add' | 'sub' | 'mul' | 'div' | 'divby' | 'mod'
 
-/** A left-associative operator other than `and` and `or`. `position` is the position of the left operand. */
+/** An operation with a left-associative operator other than `and` and `or`. `position` is the position of the left operand. */
 export interface BinaryExpr extends Positioned {
   readonly kind: 'binary'
   readonly operator: BinaryOperator
@@ -212,7 +213,7 @@ export interface ItemSegment extends Positioned {
 
 /** An item of `$expand`, such as `A/NS.Type/$ref($filter=…;$top=…)`. */
 export interface ExpandItem extends Positioned {
-  /** At least one segment. A `star` can only be the last segment. */
+  /** The path, which is never empty. Only its last segment may be a `star`. */
   readonly path: readonly ItemSegment[]
   readonly suffix?: '$ref' | '$count'
   /** Empty if the item has no parentheses. */

@@ -59,7 +59,7 @@ export interface ComplexType {
 }
 
 export interface EntityType extends ComplexType {
-  /** The names of the key properties. There is at least one, and none is nullable. */
+  /** The names of the key properties. Never empty, and no key property is nullable. */
   readonly key: readonly string[]
 }
 

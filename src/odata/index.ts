@@ -1,6 +1,6 @@
 /**
  * Parses (`parse…`), prints (`print…`) and checks (`check…`) OData v4 queries, and writes a model as `$metadata` (`write…`). The module
- * contains no entity of a particular service and does no I/O. Its functions throw `QueryError` with the option and the character position.
+ * knows no entity of a particular service and does no I/O. Its functions throw `QueryError` with the option and the character position.
  */
 export type * from './ast.ts'
 export type * from './csdl.ts'

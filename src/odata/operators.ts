@@ -30,7 +30,7 @@ const operators: ReadonlyMap<string, InfixOperator> = new Map(
     .map((name) => [name, name]),
 )
 
-/** Finds an operator by its name in any case (OData 4.01). */
+/** Finds an operator by its name, ignoring case (OData 4.01). */
 export function findOperator(word: string): InfixOperator | undefined {
   return operators.get(word) ?? operators.get(word.toLowerCase())
 }

@@ -1,8 +1,8 @@
 import { AdapterError } from '../errors.ts'
 
 /**
- * A query option that cannot be parsed or does not fit its entity type (`ADP_QUERY`, 400). The message never repeats a literal. `remedy`
- * says what to change in the query.
+ * The error for a query option or path that cannot be parsed or does not fit its entity type (`ADP_QUERY`, 400). The message never repeats
+ * a literal. `remedy` says what to change in the query.
  */
 export class QueryError extends AdapterError {
   /** Index of the offending character, counted from 0. Also available as `at.offset`. */

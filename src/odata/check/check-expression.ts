@@ -38,9 +38,9 @@ interface Scope {
   readonly it: MemberNode
   readonly variables: ReadonlyMap<string, MemberNode>
   readonly aliases: ReadonlyMap<string, Expr>
-  /** The aliases whose values contain this expression. A reference to such an alias would be circular. */
+  /** The aliases whose values contain this expression. A reference to one of these aliases would be circular. */
   readonly openAliases: ReadonlySet<string>
-  /** The numbers of lambda variables and alias references so far. All scopes of one check share this object. */
+  /** Counts the lambda variables and alias references so far. All scopes of one check share this object. */
   readonly used: { variables: number; aliases: number }
   /** The value of `now()`, in milliseconds since 1970. */
   readonly now: number
@@ -64,7 +64,7 @@ function requireSingle(node: TypedExpr): TypedExpr {
   throw new QueryError('A collection can be used with any, all, in and $count only', node.position)
 }
 
-/** Limits for aliases. An alias can refer to other aliases, so a short query could otherwise expand without limit. */
+/** Limits for aliases. An alias may refer to other aliases, so without limits a short query could expand to any size. */
 const maxAliasDepth = 4
 const maxAliasUses = 100
 

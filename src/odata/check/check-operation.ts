@@ -87,7 +87,7 @@ const instant = primitive('Edm.DateTimeOffset')
 const date = primitive('Edm.Date')
 const duration = primitive('Edm.Duration')
 
-/** The result types of arithmetic with times (OData URL conventions 5.1.1.2). */
+/** The result types of arithmetic with dates, times and durations (OData URL conventions 5.1.1.2). */
 const timeResults: Readonly<Record<string, ValueType>> = {
   'instant add duration': instant,
   'instant sub duration': instant,
@@ -169,7 +169,10 @@ const onClock: Signature = { parameters: [['instant', 'timeOfDay']], returns: in
 const onInstant = (returns: ValueType): Signature => ({ parameters: [['instant']], returns })
 const onNumber: Signature = { parameters: [['number']], returns: 'same' }
 
-/** The functions of OData URL conventions 5.1.1.5 to 5.1.1.9 except `matchesPattern`, because a `RegExp` can take exponential time. */
+/**
+ * The functions of OData URL conventions 5.1.1.5 to 5.1.1.9, except the constants of `checkPointInTime`, the functions of collections, and
+ * `matchesPattern`, because a `RegExp` can take exponential time.
+ */
 const signatures: Readonly<Record<string, Signature>> = {
   concat: onText(2, string),
   contains: onText(2, booleanType),

@@ -11,7 +11,10 @@ import type {
   TypeRef,
 } from '../csdl.ts'
 
-/** Returns the bindings of an entity set. A navigation property is bound if exactly one entity set has its target type. */
+/**
+ * Returns the bindings of an entity set. A navigation property is bound if it is not contained and exactly one entity set has its target
+ * type.
+ */
 function bindingsOf(set: EntitySet, model: ServiceModel) {
   const { entitySets } = model.container
   const type = model.schemas

@@ -1,6 +1,6 @@
 import { QueryError } from '../query-error.ts'
 
-// Queries of real clients stay far below these two limits. The limits keep parsing fast.
+// These two limits keep parsing fast. Queries of real clients stay far below them.
 /** The maximum depth of nested parentheses, calls, operators and options, and the maximum height of an expression tree. */
 const maxDepth = 100
 const maxLength = 32_768
@@ -69,7 +69,6 @@ export class Cursor {
     return this.text.slice(start, this.position)
   }
 
-  /** Consumes an identifier. Returns `undefined` if there is no identifier at the cursor. */
   name(): string | undefined {
     const start = this.position
     let name = this.match(asciiName)

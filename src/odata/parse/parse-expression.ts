@@ -13,7 +13,7 @@ const functionNames: readonly (readonly [min: number, max: number, names: string
   [2, 3, 'substring'],
 ]
 
-/** The built-in functions by lower-case name, because calls may use any case (OData URL conventions 5.1.1.4 ff.). */
+/** The built-in functions by lower-case name, because calls ignore case (OData URL conventions 5.1.1.4 ff.). */
 const functions = new Map(
   functionNames.flatMap(([min, max, names]) =>
     names.split(' ').map((name) => [name.toLowerCase(), { name, min, max }] as const),
@@ -22,7 +22,7 @@ const functions = new Map(
 
 const notWord = /not(?=[ \t(])/iy
 const jsonString = /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})[^"\\\u0000-\u001f]*)*"/y
-// The argument of `cast` or `isof` with one argument: only a type name before the closing parenthesis.
+// Matches the argument of `cast(T)` or `isof(T)`: only a type name before the closing parenthesis.
 const typeAlone = /(?:Collection\([^\s(),'/]+\)|[^\s(),'/]+)[ \t]*\)/y
 
 /** Parses an expression (ABNF commonExpr). Stops at the first character that cannot continue the expression. */
@@ -122,7 +122,10 @@ function parseOperand(cursor: Cursor): Expr {
   return literal
 }
 
-/** Parses `(1,2)` or `()` after `in`. Parentheses that do not start with a literal enclose an expression (ABNF inExpr). */
+/**
+ * Parses `(1,2)` or `()` after `in`. If the first item is not a literal, the parentheses enclose an expression, which is returned (ABNF
+ * inExpr).
+ */
 function parseList(cursor: Cursor): Expr {
   const { position } = cursor
   cursor.expect('(')

@@ -5,7 +5,8 @@ import type { Cursor } from './cursor.ts'
 const guidPattern = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/iy
 const datePattern = /-?(?:0\d{3}|[1-9]\d{3,})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])/y
 const timePattern = /(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:\.\d{1,12})?)?/y
-// A space stands for the "+" of an offset, because form encoding turns "+" into a space. No other syntax has a space and a time here.
+// A space stands for the "+" of an offset, because form encoding turns "+" into a space. Nothing else can follow here that begins with a
+// space and a time.
 const offsetPattern = /[Zz]|[+\- ](?:[01]\d|2[0-3]):[0-5]\d/y
 const numberPattern = /[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const negativeInfinity = /-INF(?!\w)/y
@@ -83,7 +84,7 @@ function parsePrefixed(cursor: Cursor, name: string, position: number): Literal 
   return { kind: 'enum', typeName: name, members: parseEnumMembers(cursor), position }
 }
 
-/** Words that are literals (OData ABNF 7). `null`, `INF` and `NaN` are case-sensitive. `true` and `false` are accepted in any case. */
+/** Words that are literals (OData ABNF 7). `null`, `INF` and `NaN` are case-sensitive. `true` and `false` are not. */
 const wordTypes: ReadonlyMap<string, LiteralType> = new Map<string, LiteralType>([
   ['null', 'null'],
   ['true', 'Edm.Boolean'],

@@ -23,7 +23,7 @@ type OptionName = SystemOption | 'alias'
 
 const byName: ReadonlyMap<string, SystemOption> = new Map(systemOptions.map((name) => [name, name]))
 
-/** Finds an option by its name in any case, with or without `$` (OData 4.01 protocol 11.2.1). Only `$skiptoken` requires the `$`. */
+/** Finds an option by its name, ignoring case, with or without `$` (OData 4.01 protocol 11.2.1). Only `$skiptoken` requires the `$`. */
 export function findSystemOption(name: string): SystemOption | undefined {
   const lower = name.toLowerCase()
   if (lower.startsWith('$')) return byName.get(lower.slice(1))

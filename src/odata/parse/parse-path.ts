@@ -111,7 +111,7 @@ function parseLambda(reader: PathReader, kind: 'any' | 'all', position: number):
   return { kind, lambda: { variable, predicate }, position }
 }
 
-/** Parses the optional filter in parentheses after `$count` (ABNF expandCountOption, without a search). */
+/** Parses the optional filter in parentheses after `$count` (ABNF expandCountOption, without `$search`). */
 function parseCount(reader: PathReader, position: number): CountSegment {
   const { cursor } = reader
   if (!cursor.eat('(')) return { kind: '$count', position }

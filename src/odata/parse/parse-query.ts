@@ -14,8 +14,8 @@ function parseWhole<T>(text: string, parse: (cursor: Cursor) => T, expected: str
 }
 
 /**
- * Parses the value of `$filter`, or any other common expression of OData 4.01, from percent-decoded text in linear time. Accepts keywords
- * and function names in any case. Throws `QueryError` (`ADP_QUERY`, 400) with the character position.
+ * Parses the value of `$filter`, or any other common expression of OData 4.01, from percent-decoded text in linear time. Ignores the case
+ * of keywords and function names. Throws `QueryError` (`ADP_QUERY`, 400) with the character position.
  */
 export function parseFilter(text: string): Expr {
   const parse = (cursor: Cursor): Expr => {
@@ -51,7 +51,7 @@ export function parseKey(text: string): readonly KeyPart[] {
 
 /**
  * Parses a raw query string without its `?`. Options are separated before they are decoded, so an encoded `&` or `=` is part of a value.
- * `+` stands for a space, as in form encoding and ASP.NET. System options are recognised in any case, with or without `$` (OData 4.01). A
+ * `+` stands for a space, as in form encoding and ASP.NET. System options are recognised with or without `$`, ignoring case (OData 4.01). A
  * system option that occurs twice in any spelling is an error, and so is an unknown name with `$`. `@name=…` is a parameter alias. Every
  * other name is ignored.
  *
@@ -71,7 +71,7 @@ export function parseQuery(query: string): QueryOptions {
     const name = decode(equals < 0 ? part : part.slice(0, equals), (message, at) => {
       throw new QueryError(message, start + at)
     })
-    // $levels is valid only inside $expand.
+    // `$levels` is valid only inside `$expand`.
     const found = findSystemOption(name)
     const system = found === 'levels' ? undefined : found
     // Error messages show a system option in its usual spelling. Other names are shortened, because the reply repeats the name.
@@ -124,7 +124,7 @@ function decode(raw: string, fail: Fail): string {
   if (!isEncoding(text)) return fail('The percent-encoding is not valid UTF-8', strayEscape(text))
   const hash = text.indexOf('#')
   // A "#" that is not encoded would end the query and start the fragment (RFC 3986 3.5).
-  return hash >= 0 ? fail('"#" is written %23 in a query', hash) : decodeURIComponent(text)
+  return hash >= 0 ? fail('"#" must be written as %23 in a query', hash) : decodeURIComponent(text)
 }
 
 function isEncoding(text: string): boolean {

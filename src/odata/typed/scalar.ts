@@ -55,7 +55,10 @@ const durationPattern =
 const plainUtc =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,3})?Z$/
 
-/** Converts seconds with a fraction to milliseconds. A product of the decimal number with 1,000 would have a rounding error. */
+/**
+ * Converts seconds to milliseconds. Parses the fraction on its own, because multiplying the whole decimal number by 1,000 would cause
+ * rounding errors.
+ */
 const secondsToMs = (seconds: string, fraction = ''): number => {
   // OData allows at most 12 digits (ABNF fractionalSeconds).
   const digits = fraction.slice(0, 12).padEnd(3, '0')
