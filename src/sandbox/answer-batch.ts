@@ -167,7 +167,8 @@ interface BatchParts {
 }
 
 /**
- * Beyond this number of reply bytes, reads of a batch are refused, because 20,000 reads could produce gigabytes. Writes are not refused.
+ * The number of reply bytes after which the batch refuses further reads, because 20,000 reads could produce gigabytes. Writes are not
+ * refused.
  */
 const maxAnswerBytes = 33_554_432
 const repliesTooLarge = odataError(
@@ -282,7 +283,7 @@ const dependencyFailed = odataError(
 )
 
 /**
- * Runs the operations in order and applies each group as a whole or not at all. `wait` is called before each operation or group. Without
+ * Runs the operations in order and applies each group as a whole or not at all. Calls `wait` before each operation or group. Without
  * `continueOnError` the batch stops after the first failure (OData protocol 11.7.7.3). In a failed group, the failed operation keeps its
  * own reply, and the other operations get 424.
  */
@@ -314,7 +315,7 @@ async function runOperations(
       operation === failure.operation ? failure : { operation, reply: dependencyFailed },
     )
   }
-  // An operation outside a group runs alone.
+  // An operation without a group gets its index as the key, so that it runs alone.
   for (const [key, run] of Map.groupBy(operations, ({ group }, at) => group ?? at)) {
     await wait?.()
     const done = typeof key === 'string' ? runGroup(run) : run.map(runOne)

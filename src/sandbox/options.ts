@@ -76,7 +76,7 @@ export function readOptions(options: SandboxOptions): SandboxSettings {
   )
 }
 
-/** Finds options that require another option. The schema cannot, because the other option may come from the command line. */
+/** Finds options that require another option. The schema cannot check this, because the other option may come from the command line. */
 function conflictsOf({ v2, v2Port }: SandboxSettings): ErrorDetail[] {
   if (v2 === undefined || v2Port !== undefined) return []
   return [{ code: 'ADP_USAGE', target: 'v2', message: 'requires v2Port, the port of V2' }]

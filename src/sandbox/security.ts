@@ -133,7 +133,7 @@ function answerTokenCall(
   if (scope === null || scope === '') return tokenReply(400, { error: 'invalid_scope' })
   const organisation = /(?:^| )orgselected:(\S+)/.exec(form.get('acr_values') ?? '')?.[1]
   if (organisation === undefined) return tokenReply(400, { error: 'invalid_request' })
-  // A school may withdraw its consent. The credentials are then still valid, but give no token for this organisation.
+  // Imitates a school that has withdrawn its consent: the credentials are still valid, but give no token for this organisation.
   if (client.organisation !== undefined && client.organisation !== organisation)
     return tokenReply(400, { error: 'unauthorized_client' })
   const token = tokens.issue(client.domains && new Set(client.domains))

@@ -40,7 +40,7 @@ export function createAttendanceService(
       'StatutoryAttendanceRecordHistory',
       historyEntities(school, since),
     )
-  /** The sets by name in lower case. All sets except AttendanceRecords are read-only and are held in memory. */
+  /** The sets by name in lower case. All sets except AttendanceRecords are read-only and held in memory. */
   const sets = new Map<string, (asOf: number | undefined) => ServedSet>([
     ['attendancerecords', (asOf) => recordSet(school, face, asOf)],
     [
@@ -82,7 +82,10 @@ export function createAttendanceService(
 const isUnreadableChanges = ([set = '', call = '']: readonly string[]): boolean =>
   /^(attendancerecords|statutoryattendancerecordhistorys)$/i.test(set) && /^(\w+\.)*changes\(/i.test(call)
 
-/** Returns the name of the set for the name of a set or of a lookup type in a path (service-facts 7 and 13). */
+/**
+ * Returns the name of the set that a path segment names, either directly or by a lookup type such as `AttendanceCode` (service-facts 7 and
+ * 13).
+ */
 function lookupName(name: string): string {
   return name === 'attendancecode' || name === 'attendancecodes' ? 'attendancelookups' : name
 }

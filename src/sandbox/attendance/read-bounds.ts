@@ -8,7 +8,7 @@ export interface ReadBounds {
   readonly learners?: ReadonlySet<string>
   readonly events?: ReadonlySet<string>
   readonly records?: ReadonlySet<string>
-  /** The first and last start of a session in milliseconds since 1970, both inclusive. Infinite if the filter sets no limit. */
+  /** The earliest and latest start of a session in milliseconds since 1970, both inclusive. Infinite if the filter sets no limit. */
   readonly from: number
   readonly to: number
 }

@@ -100,7 +100,10 @@ const schema = z
     message: 'and Absent cannot both be true',
   })
 
-/** Parses a posted record and the types of its references, or returns every validation error. `RecordedBy` defaults to `actorId`. */
+/**
+ * Parses a posted record and the types of its references. Returns every validation error if the record is invalid. `RecordedBy` defaults to
+ * `actorId`.
+ */
 export function readRecordBody(
   body: unknown,
   actorId: string,

@@ -58,9 +58,9 @@ interface RowQuery {
 }
 
 /**
- * Yields the rows of all sessions, with and without a mark (service.md 1.2). Every learner who is on roll on a day has a row for each
- * session of this day, including weekends and holidays. The row contains the mark, or the code for a missing mark. Marks of learners who
- * are not on roll are included too.
+ * Yields the rows of all sessions within the bounds of a query, with and without a mark (service.md 1.2). Every learner who is on roll on a
+ * day has a row for each session of this day, including weekends and holidays. The row contains the mark, or the code for a missing mark.
+ * Marks of learners who are not on roll are included too.
  */
 export function* augmentedRows(school: School, query: RowQuery): Generator<Row> {
   const { bounds, after } = query
@@ -187,8 +187,8 @@ export function rowById(
 
 /**
  * Yields the marks that were written since an instant, for `AttendanceRecords/SIMS.Changes` (service-facts 4). Seeded marks come first, in
- * order of learner and time. Marks that clients wrote follow in the order of the writes. In the paging position of such a mark, `learner` is
- * one more than the number of learners, and `session` is the number of the mark's effect.
+ * order of learner and time. Marks that clients wrote follow in the order of the writes. In the paging position of a mark that a client
+ * wrote, `learner` is one more than the number of learners, and `session` is the number of the mark's effect.
  */
 export function* changedRows(school: School, since: number, after: RowPosition | undefined): Generator<Row> {
   const beyond = school.roster.entries.length + 1

@@ -12,7 +12,7 @@ import { type RecordView, toRecordEntity } from './record.ts'
 import { augmentedRows, changedRows, type Row, rowById, rowOf, type RowPosition } from './rows.ts'
 
 export interface RecordFace {
-  /** The interface. V2 omits sessions without a mark (service.md 1.2). */
+  /** The interface that shows the records. V2 omits sessions without a mark (service.md 1.2). */
   readonly name: Face
   readonly typeName: string
   readonly toEntity: (row: Row) => Entity
@@ -108,7 +108,7 @@ export function historyEntities(school: School, since = -Infinity): Entity[] {
   })
 }
 
-/** Returns the states that the session of a mark has had, oldest first, as V2 shows them. Leaves out writes after effect `asOf`. */
+/** Returns the states that the mark of a row has had, oldest first, as V2 shows them. Leaves out writes after effect `asOf`. */
 export function historyViews(school: School, { position }: Row, asOf = Infinity): RecordView[] {
   const { marks } = school
   if (marks.lastSeq() === 0) return []

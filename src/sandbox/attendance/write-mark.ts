@@ -19,7 +19,7 @@ const conflicts = {
   marked:
     'This learner already has a mark for the session. Nothing was stored. Read the existing mark first.',
   idTaken:
-    'The ExternalID belongs to the mark of another session. Nothing was stored. Send another ExternalID.',
+    'The ExternalID belongs to the mark of another learner or session. Nothing was stored. Send another ExternalID.',
 }
 
 /** Writes a mark after a check of its three ids. Reports all invalid ids together. */
@@ -28,7 +28,7 @@ export function writeMark(school: School, face: Face, write: MarkWrite): MarkOut
   const session = school.calendar.byId(write.event)
   const code = school.codes.byId(write.code)
   if (learner === undefined || session === undefined || code === undefined) {
-    // Service.md 7 shows the second and third code. The first code is assumed by analogy.
+    // Service.md 7 shows `ATT_VAL_2` and `ATT_VAL_3`. `ATT_VAL_1` is assumed by analogy.
     const fields = [
       [learner, 'ATT_VAL_1', 'Attendee'],
       [session, 'ATT_VAL_2', 'Event'],
@@ -96,7 +96,7 @@ export function postRecord(school: School, request: RoutedRequest): Reply {
   if (outcome.kind === 'conflict') return odataError(409, 'Conflict', outcome.message)
   const root = `${request.origin}${request.route.root}`
   const location = `${root}/AttendanceRecords(${outcome.view.externalId})`
-  // The preference for no body (RFC 7240 4.2; OData protocol 8.2.8.7).
+  // Omits the body if the client prefers no body (RFC 7240 4.2; OData protocol 8.2.8.7).
   if (/(^|[ ,;])return=minimal([ ,;]|$)/i.test(request.header('prefer') ?? '')) {
     const headers = { Location: location, 'OData-EntityId': location, 'Preference-Applied': 'return=minimal' }
     return { status: 204, headers: { ...headers, 'OData-Version': '4.0' }, body: '' }

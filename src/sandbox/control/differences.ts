@@ -17,7 +17,7 @@ const schema = z.strictObject({
     .array(z.strictObject({ learner: id, event: id, kind: z.enum(kinds) }))
     .max(10_000)
     .default([]),
-  /** The share of all other marks that differ too, each in one of `kinds`. The same marks are chosen each time. */
+  /** The fraction of all other marks that differ too, from 0 to 1, each in one of `kinds`. The same marks are chosen each time. */
   share: z.number().min(0).max(1).default(0),
   kinds: z
     .array(z.enum(kinds))
@@ -27,7 +27,7 @@ const schema = z.strictObject({
 
 type DifferencePlan = z.output<typeof schema>
 
-/** The kind of the ids that the difference `id` shows. A read by such an id finds the mark. */
+/** The kind of the changed ids that the difference `id` shows. A read by a changed id finds the mark. */
 export const otherIdKind = 'otherMark'
 
 /** Creates the differences between V2 and V3, which affect only reads of marks. Without a plan, there are no differences. */

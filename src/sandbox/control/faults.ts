@@ -5,9 +5,9 @@ import type { Random } from '../random.ts'
 import { readBody, type Setting } from './setting.ts'
 
 const scope = {
-  /** The method in any case. Default: all methods. */
+  /** The method, in upper or lower case. Default: all methods. */
   method: z.string().optional(),
-  /** A text that the path must contain, in any case. Default: all paths. */
+  /** A text that the path must contain, ignoring case. Default: all paths. */
   path: z.string().optional(),
   face: z.enum(['V2', 'V3']).optional(),
   /** The number of matching requests that the fault leaves alone before it takes effect. */
@@ -33,7 +33,7 @@ const schema = z.discriminatedUnion('kind', [
   z.strictObject({ ...scope, kind: z.literal('truncate'), bytes: z.int().min(0) }),
   z.strictObject({ ...scope, kind: z.literal('brokenGzip') }),
   z.strictObject({ ...scope, kind: z.literal('slowBody'), bytesPerSecond: z.int().min(1) }),
-  /** Waits `ms` milliseconds before each request of a V3 batch. `resetAfterMs` resets the connection during the batch. */
+  /** Waits `ms` milliseconds before each request of a V3 batch. `resetAfterMs` resets the connection after that time, during the batch. */
   z.strictObject({
     ...scope,
     kind: z.literal('pace'),
@@ -55,7 +55,7 @@ type Fault = z.output<typeof schema>
 export interface Disturbance {
   readonly latencyMs: number
   readonly reply?: Reply
-  /** The loss of the reply. `apply` is true if the request is applied before. */
+  /** How the reply is lost. `apply` is true if the request is applied before the loss. */
   readonly loss?: { readonly how: 'reset' | 'stall'; readonly apply: boolean }
   /** The number of the last effect that a read sees. */
   readonly asOf?: number
@@ -134,7 +134,6 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
     clear: () => {
       counted = []
     },
-    // `remaining` is `undefined` if the fault has no limit.
     current: () =>
       counted.map(({ fault, struck }) => ({
         fault,

@@ -67,7 +67,7 @@ function refusalOf({ headers, socket }: Request): { code: string; message: strin
       message:
         'The control request does not use a loopback name or address. Nothing was changed. Send the request to 127.0.0.1.',
     }
-  // Browsers send the origin of a request in these headers (Fetch Metadata 2.4, Fetch 3.2). Other programs do not send these headers.
+  // Browsers name the site of the page in these headers (Fetch Metadata 2.4, Fetch 3.2). Other programs do not send these headers.
   const site = headers['sec-fetch-site'] ?? 'none'
   const isOwnSite = site === 'none' || site === 'same-origin'
   const isOwnOrigin = origin === undefined || origin === `http://${host}`

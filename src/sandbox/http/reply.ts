@@ -6,7 +6,10 @@ export interface Reply {
   readonly body: string | Buffer
 }
 
-/** Returns the media type of JSON. At `minimal`, replies contain only the annotations that a client needs (OData JSON format 3.1). */
+/**
+ * Returns the media type of a JSON reply at a metadata level. At `minimal`, replies contain only the annotations that a client needs (OData
+ * JSON format 3.1).
+ */
 export function jsonMediaType(level: 'none' | 'minimal' | 'full' = 'minimal'): string {
   return `application/json; odata.metadata=${level}`
 }

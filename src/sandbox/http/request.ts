@@ -41,7 +41,9 @@ export function isLegacy({ area, version, isLookup }: Route): boolean {
   return area === 'Attendance' && version < 3 && isLookup !== true
 }
 
-/** Returns the port that serves a path if V2 has a separate port, which serves the obsolete interface and the registrations at V2. */
+/**
+ * Returns the port that serves a path if V2 has a separate port. The port of V2 serves the obsolete interface and the registrations at V2.
+ */
 export function portOf(route: Route): Face {
   return isLegacy(route) || (route.area === 'Learner' && route.version === 2) ? 'V2' : 'V3'
 }
@@ -57,8 +59,8 @@ const areas = new Map<string, Route['area']>([
 ])
 
 /**
- * Finds the service root in a path (service-facts 13; service.md 4). The root has any prefix, then the area and the version in either order
- * and any case, with an optional `odata` before the version and an optional `Lookup` after it. The area defaults to Attendance below a
+ * Finds the service root in a path (service-facts 13; service.md 4). The root has any prefix, then the area and the version in either
+ * order, ignoring case. `odata` may precede the version, and `Lookup` may follow the version. The area defaults to Attendance below a
  * segment such as `AttendanceServiceFarm1`, and to Learner otherwise. Returns `undefined` if the path has no version or its
  * percent-encoding is malformed.
  */

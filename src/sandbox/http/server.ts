@@ -49,7 +49,6 @@ function createApp(parts: PortParts): Express {
   return app
 }
 
-/** Converts an error to a reply. An unexpected error becomes status 500. */
 const replyTo = (error: unknown): Reply => (error instanceof AdapterError ? faultReply(error) : internalError)
 
 async function serve(parts: PortParts, request: Request, response: Response): Promise<void> {

@@ -29,7 +29,7 @@ export const securityDomains: readonly string[] = [
   ...new Set(serviceSets.map(({ securityDomain }) => securityDomain)),
 ]
 
-/** Finds a learner set by any spelling that the service uses, in any case. */
+/** Finds a learner set by any spelling that the service uses, ignoring case. */
 export function findLearnerSet(name: string): LearnerSet | undefined {
   const wanted = name.toLowerCase()
   return learnerSets.find((set) =>
@@ -37,7 +37,7 @@ export function findLearnerSet(name: string): LearnerSet | undefined {
   )
 }
 
-/** Finds the lookup with a LookupType in any case, as in `/V1/Lookup/Learner/Ethnicity`, and the set that contains it. */
+/** Finds a lookup and the set that contains it by its LookupType, ignoring case, as in `/V1/Lookup/Learner/Ethnicity`. */
 export function findLookup(name: string): { readonly set: LearnerSet; readonly type: string } | undefined {
   for (const [setName, types] of Object.entries(lookupSets)) {
     const type = Object.keys(types).find((one) => one.toLowerCase() === name.toLowerCase())

@@ -37,7 +37,7 @@ export interface Subject {
   readonly index: number
   readonly random: Random
   readonly nextId: (type: string) => string
-  /** A random number of up to nine digits, which is different for each structure. */
+  /** A random number of up to nine digits, drawn once for each structure. */
   readonly draw: number
 }
 
@@ -157,7 +157,10 @@ export function listedId(ids: Identities, list: string, code: string): string {
   return ids.guid('lookup', hashName(list), hashName(code))
 }
 
-/** The collections that always have items, with their maximum number of items. In any other collection, one of five owners has one item. */
+/**
+ * The collections that always have items, with their maximum number of items. Any other collection has one item in a fifth of the cases,
+ * and otherwise none.
+ */
 export const usualItems: Readonly<Record<string, number>> = {
   ...{ MedicalProviders: 1, Enrolments: 1, EnrolmentStatuses: 1, Emails: 1, Addresses: 1 },
   ...{ LearnerLanguageDetails: 2, LearnerNationalities: 2, LearnerConsentTypes: 2, Telephones: 2 },

@@ -11,13 +11,16 @@ export const legacyFormSchema = z.strictObject({
   dataEnvelope: z.boolean().default(false),
   /** True if the parts of a batch reply have the media type `application/http; msgtype=response`. */
   msgtypeResponse: z.boolean().default(false),
-  /** `post` applies the records of a batch whose ids in the header and the body differ, and `drop` does not. The reply is the same. */
+  /**
+   * What happens to a batch whose ids in the header and the body differ: `post` applies its records, and `drop` discards them. The reply is
+   * the same.
+   */
   mismatch: z.enum(['post', 'drop']).default('post'),
   /** Messages by error code, which replace the messages of the sandbox. */
   errorMessages: z.record(z.string(), z.string()).default({}),
 })
 
-/** The points in which V2 installations differ, and points that service.md does not specify. */
+/** The configurable points of the V2 format: those in which installations differ, and those that service.md does not specify. */
 type LegacyForm = z.output<typeof legacyFormSchema>
 
 export function layoutFor({ layout }: LegacyForm, { header }: Pick<ServiceRequest, 'header'>) {

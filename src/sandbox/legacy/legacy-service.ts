@@ -45,7 +45,7 @@ export function createLegacyService(school: School): (request: RoutedRequest) =>
     ...{ name: 'V2', typeName: 'AttendanceService.Models.OData.AttendanceRecord' },
     toEntity: (row) => ({
       ...toFlatReply(row.view),
-      // The history is a getter, because the history requires a query and most filters do not read the history.
+      // The history is a getter, because computing the history takes a query and most filters do not read it.
       get AttendanceHistorys() {
         return historyViews(school, row, asOf).map((view) => ({ ...toFlatReply(view) }))
       },

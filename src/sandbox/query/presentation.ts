@@ -4,7 +4,10 @@ import { jsonMediaType, jsonReply, type Reply } from '../http/reply.ts'
 import { contextRoot, type RoutedRequest, type ServiceRequest } from '../http/request.ts'
 import type { Entity, Json } from '../json.ts'
 
-/** The service root and the metadata level of a reply. `full` only adds the type of each entity (OData JSON format 3.1). */
+/**
+ * The service root and the metadata level of a reply. Compared with `minimal`, `full` only adds the type of each entity (OData JSON format
+ * 3.1).
+ */
 interface Presentation {
   readonly root: string
   readonly level: MetadataLevel

@@ -115,7 +115,6 @@ function readOffset(token: string | undefined): number {
   return Number(token)
 }
 
-/** The size of a page in rows. */
 interface PageSize {
   readonly size: number
   /** The number of rows that `$top` leaves for later pages, or `undefined` if the query has no `$top`. */

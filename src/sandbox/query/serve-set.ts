@@ -27,7 +27,8 @@ interface Resource {
  * `Set(key)/Property/$value`. Returns `undefined` for any other form.
  */
 export function readResource(segments: readonly string[]): Resource | undefined {
-  // The parser skips spaces and tabs, which a query may contain. A path must not begin or end a segment with them, or contain a tab.
+  // The parser skips spaces and tabs, because a query may contain them. In a path, no segment may begin or end with white space, or contain
+  // a tab.
   if (segments.some((segment) => segment !== segment.trim() || segment.includes('\t'))) return undefined
   try {
     const isRaw = segments.at(-1)?.toLowerCase() === '$value'

@@ -142,7 +142,6 @@ export function createCalendar(ids: Identities, now: number, firstYear: number) 
   const base = first * 2
   return {
     sessions,
-    /** Returns the session with a number, or `undefined` outside the calendar. */
     byNumber: (number: number): Session | undefined => sessions[number - base],
     /** Returns the session with this guid, or `undefined` if there is none. The guid must be in lower case. */
     byId: (externalId: string): Session | undefined => byGuid.get(externalId),

@@ -39,8 +39,8 @@ const systemCodes = {
 } as const
 
 /**
- * The codes of England from 19 August 2024, retired codes, and codes of the school (service-facts). Append new codes: ids contain
- * positions.
+ * The codes of England from 19 August 2024, retired codes, and codes of the school (service-facts). Add new codes at the end, because an id
+ * contains the position of its code.
  */
 export const codeDefinitions: readonly CodeDefinition[] = [
   present('/', 'Present (morning)'),
@@ -126,7 +126,6 @@ export function createCodeTable(ids: Identities) {
     byNumber: (number: number): AttendanceCode | undefined => codes[number - 1],
     /** Returns the code with this guid, or `undefined` if there is none. The guid must be in lower case. */
     byId: (externalId: string): AttendanceCode | undefined => byGuid.get(externalId),
-    /** Returns the code of a session without a mark on a day of this kind. */
     forUnmarked: (kind: DayKind): AttendanceCode => unmarked[kind],
     /** Returns the code with a text such as `/`. Throws `ADP_INTERNAL` if there is no such code. */
     named,

@@ -140,7 +140,10 @@ export function closeRegisters(database: DatabaseSync, source: RegisterSeed, tod
   })
 }
 
-/** Fills in closed registers again, because a session that a client marked before its register closed got no seeded mark. */
+/**
+ * Fills in closed registers again after client writes were undone, because a session that a client marked before its register closed got no
+ * seeded mark.
+ */
 export function refillRegisters(
   database: DatabaseSync,
   source: RegisterSeed,

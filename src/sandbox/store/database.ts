@@ -36,7 +36,10 @@ CREATE INDEX effect_written_at ON effect (written_at);
 CREATE TABLE patch (learner INTEGER PRIMARY KEY, body TEXT NOT NULL);
 `
 
-/** The version of the seeded content. Increment it with each change, so that old files are refused. Changes of the tables are detected. */
+/**
+ * The version of the seeded content. Increment the version with each change of the content, so that old files are refused. Changes of the
+ * tables are detected without it.
+ */
 const SEED_VERSION = '4'
 
 /** An open database. `fresh` is true if the tables were just created and are still empty. */
@@ -103,7 +106,10 @@ export function storeFact(database: DatabaseSync, name: SeedFact, value: string 
   database.prepare('INSERT OR REPLACE INTO meta VALUES (?, ?)').run(name, String(value))
 }
 
-/** Runs `work` in a new transaction, or in an open transaction. An error rolls the new transaction back and is thrown again. */
+/**
+ * Runs `work` in the open transaction, or in a new transaction if none is open. An error rolls the new transaction back and is thrown
+ * again.
+ */
 export function transact<Result>(database: DatabaseSync, work: () => Result): Result {
   if (database.isTransaction) return work()
   database.exec('BEGIN')
