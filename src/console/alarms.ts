@@ -31,7 +31,7 @@ interface Evidence {
   readonly found: Pick<Overview, 'balances' | 'instances' | 'trouble' | 'reportedMs'> | undefined
   /** `undefined` if the stages cannot be read. */
   readonly partners: readonly AlarmingPartner[] | undefined
-  /** The newest entries of the audit trail, which have the time of a proposal. */
+  /** The newest entries of the audit trail, which contain the time at which a pending step was proposed. */
   readonly entries: readonly EntryDocument[]
   /** `undefined` if the instances run in other processes. The leases then show which instances reach the journal. */
   readonly health: InstanceHealth | undefined
@@ -54,7 +54,7 @@ const rules = {
   noToken: { tone: 'bad', remedy: 'Check the token endpoint and v3.auth.tokenUrl of the partner. markbridge doctor asks the endpoint for a token from this machine.', link: toPartner },
   guardActed: { tone: 'bad', remedy: 'Find the cause in V3 before the next step forward.', link: toPartner },
   guardWarns: { tone: 'bad', remedy: 'Take the partner back to let V2 serve it.', link: toPartner },
-  notApplied: { tone: 'bad', remedy: 'The clients were told to resend the batches and have not. The marks are missing until then. Ask the clients once V3 accepts writes.', link: toLetters('notApplied', 'Show the records') },
+  notApplied: { tone: 'bad', remedy: 'The clients were told to resend the batches and have not. The marks are missing until they do. Once V3 accepts writes, ask the clients to resend.', link: toLetters('notApplied', 'Show the records') },
   deadLetters: { tone: 'bad', remedy: 'Follow the remedy of each dead letter, then clear it.', link: toLetters('deadLetters', 'Show the dead letters') },
   denied: { tone: 'bad', remedy: 'Ask the partner whether a client has an expired token, a wrong key, or no permission for attendance.', link: toPartner },
   trailBroken: { tone: 'bad', remedy: 'Find out who changed the database. Compare the trail with a certificate: markbridge rollout verify <certificate>.', link: () => ['/audit', 'Show the audit trail'] },
@@ -84,10 +84,9 @@ const texts: Readonly<Record<Trouble['kind'], (count: number) => string>> = {
 
 /** The age in milliseconds at which records that the adapter reads back or retries become an alarm of the tone `bad`. */
 const OLD_MS = 3_600_000
-/** The ages in milliseconds at which reports of calls, checks of balances and stages count as missing. */
+/** The ages in milliseconds at which a report of calls, a check of a balance, and a read of the stages are out of date. */
 const [REPORT_MS, CHECK_MS, STAGES_MS] = [60_000, 300_000, 5_000]
 
-/** Checks every condition for an alarm. */
 export function checkAlarms({ nowMs, found, partners, entries, health }: Evidence): Checked {
   const alarms: Alarm[] = []
   const add = (kind: AlarmKind, text: string, more: Partial<Alarm> = {}): void => {

@@ -65,7 +65,10 @@ export interface TriedBatch {
 /** The text of the reply, which consists of `head`, the parts in their order, and `end`. */
 export interface TriedReply {
   readonly head: string
-  /** The possible parts of each record. `ifAccepted` is sent if V3 accepts the record, and `undefined` if the adapter refuses it. */
+  /**
+   * The possible parts of each record. The reply contains `ifAccepted` if V3 accepts the record, and `otherwise` if not. `ifAccepted` is
+   * `undefined` if the adapter refuses the record.
+   */
   readonly parts: readonly { readonly ifAccepted: string | undefined; readonly otherwise: string }[]
   readonly end: string
   /** The placeholder in the parts for the id that V3 assigns. */

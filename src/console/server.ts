@@ -31,7 +31,7 @@ export interface ConsoleOptions {
 
 const limits = { maxHeaderSize: 32_768, headersTimeout: 10_000, requestTimeout: 60_000 }
 const MAX_FORM = '256kb'
-/** The room for the fields that a form has beside its file, in bytes. */
+/** The maximum size in bytes of the fields that are sent beside a file. */
 const FIELD_BYTES = 16_384
 /** The maximum number of fields of a form. An action on many records has a field for each record. */
 const MAX_FIELDS = 2_000
@@ -44,7 +44,7 @@ export function createConsole(options: ConsoleOptions) {
   const sessions = createSessions(operators, systemUser, nowMs)
   const server = createOrderedServer({ ...limits, requireHostHeader: false }, createApp(options, sessions), {
     tls: certificateOf(options.settings.tls),
-    // The process also serves clients, and connections to this port must not exhaust its descriptors.
+    // Limits the connections, because the process also serves clients and must not run out of file descriptors.
     maxConnections: options.maxConnections ?? MAX_CONNECTIONS,
   })
   return {
@@ -94,7 +94,7 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
   return app
 }
 
-/** The time for which all probes share one answer of the journal, since anyone may send probes. */
+/** The time for which probes share one result, because anyone may send probes and each result takes a query. */
 const READY_MS = 1_000
 
 /** Adds the routes for probes. Probes need neither the host name of the console nor a token. */
@@ -115,7 +115,10 @@ function addHealth(app: Express, { data }: ConsolePorts): void {
   })
 }
 
-/** The headers of every response. With the policy `no-referrer`, browsers would send forms with the origin null. */
+/**
+ * The headers of every response. `Referrer-Policy` is not `no-referrer`, because browsers would then send forms with the origin `null`,
+ * which `expectSameSite` refuses.
+ */
 const HEADERS = {
   'Cache-Control': 'no-store',
   'Content-Security-Policy':
@@ -143,8 +146,8 @@ function createGate(settings: ConsoleOptions['settings']) {
 }
 
 /**
- * Checks the headers by which browsers report the sender of a form. Every browser sends at least one of them with a POST, and no page can
- * change them. The check also protects the login. Programs, which send neither header, pass.
+ * Checks the headers `Origin` and `Sec-Fetch-Site`, by which browsers report the sender of a form. Every browser sends at least one of
+ * these headers with a POST, and no page can change them. The check also protects the login. Programs, which send neither header, pass.
  */
 function expectSameSite({ headers }: Request, host: string): void {
   const site = headers['sec-fetch-site']
@@ -221,7 +224,7 @@ const NO_OPERATOR =
 const NO_TOKEN =
   'The request has no valid login. Nothing was done. Sign in, or send the token of an operator: Authorization: Bearer <token>.'
 
-/** The maximum number of results that no page has shown yet. Beyond it all of them are dropped. */
+/** The maximum number of results of actions that no page has shown yet. Beyond this number, all these results are dropped. */
 const MAX_RESULTS = 500
 
 function addPages(app: Express, access: ReturnType<typeof createAccess>, ports: ConsolePorts): void {
@@ -283,7 +286,8 @@ async function readForm(request: Request): Promise<Pick<Visit, 'form' | 'file'>>
       limits: { parts: MAX_PARTS, files: 1, fieldSize: MAX_FILE_BYTES },
     })
     parser.on('field', (name, value) => form.append(name, value))
-    // A browser sends an empty file without a name if none was chosen. The parser reports the error of a file that breaks off too.
+    // If no file was chosen, a browser sends an empty file, which adds no piece. The error of a file is ignored, because the parser reports
+    // it too.
     parser.on('file', (_name, file) => {
       file.on('data', (piece: Buffer) => pieces.push(piece)).on('error', () => undefined)
     })
@@ -329,7 +333,8 @@ function toKnownError(error: unknown): AdapterError {
   return new AdapterError('ADP_INTERNAL', FAULT, { cause: error })
 }
 
-const FAULT = 'The request failed because of a fault in the console. Find the cause in the log.'
+const FAULT =
+  'The request failed because of a fault in the console. An action may have been taken. Find the cause in the log.'
 
 /** Returns the status of an error: 400 for the class `configuration`, because the person filled in a form wrongly. */
 const statusOf = ({ code, status }: AdapterError): number =>

@@ -9,8 +9,8 @@ import type { Sessions, SignedIn } from './sessions.ts'
 export const COOKIE = 'markbridge_console'
 
 /**
- * Creates a function that identifies the sender of a request by a token, else by the name from a trusted proxy, else by the cookie.
- * `signedIn` is `undefined` if the configuration does not list the sender.
+ * Creates a function that identifies the sender of a request by a bearer token, else by the name from a trusted proxy, else by the cookie.
+ * `signedIn` is `undefined` if the request identifies nobody who may use the console.
  */
 export function createIdentify(
   sessions: Sessions,
@@ -31,7 +31,10 @@ export function createIdentify(
   }
 }
 
-/** Returns the address to count failed attempts for: behind trusted proxies the last address that is not a proxy, and otherwise the peer. */
+/**
+ * Returns the address for which failed attempts to sign in are counted. Behind trusted proxies this is the last address that is not a
+ * proxy, and otherwise the address of the peer.
+ */
 export const clientOf = ({ ip = '', socket }: Request): string =>
   isIP(ip) === 0 ? (socket.remoteAddress ?? '') : ip
 
@@ -40,7 +43,8 @@ function readCookie(header = ''): string | undefined {
     const [name = '', value = ''] = pair.split('=', 2)
     return name.trim() === COOKIE ? [value.trim()] : []
   })
-  // Another application on the same host may have set a cookie of this name too, and the two cookies cannot be told apart.
+  // Ignores a cookie that occurs twice. Another application on the same host may have set one of them, and the two cookies cannot be told
+  // apart.
   return found.length === 1 ? found[0] : undefined
 }
 

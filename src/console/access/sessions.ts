@@ -5,7 +5,7 @@ import { findOperator, toActor, toSystemActor } from '../../rollout/operators.ts
 
 export interface SignedIn {
   readonly actor: Actor
-  /** The hash of the cookie, or the name of the person if each request carries a token or the name from a proxy. */
+  /** The hash of the cookie, or the name of the person if a token or a trusted proxy identifies the request. */
   readonly id: string
 }
 
@@ -36,7 +36,7 @@ export function createSessions(
   const sessions = new Map<string, Session>()
   const links = new Map<string, number>()
 
-  /** Returns the person with this name, or `undefined` if the configuration no longer has the person or has another token. */
+  /** Returns the person with this name, or `undefined` if the configuration no longer lists the person or lists another token. */
   const actorOf = (name: string, tokenSha256?: string): Actor | undefined => {
     const list = operators()
     const system = toSystemActor(systemUser)
@@ -85,7 +85,6 @@ export function createSessions(
       const actor = operators().length === 0 ? undefined : actorOf(name)
       return actor && { actor, id: name }
     },
-    /** Returns the operator with this token, or `undefined` if no operator has the token. */
     findByToken: (token: string): SignedIn | undefined => {
       const operator = findOperator(operators(), token)
       return operator && { actor: toActor(operator), id: operator.name }

@@ -17,7 +17,10 @@ export interface Visit {
   readonly file: Buffer | undefined
 }
 
-/** Returns the partner in the path. Throws `ADP_NOT_FOUND` for a partner that does not exist or that the person may not see. */
+/**
+ * Returns the partner in the path. Throws `ADP_NOT_FOUND` if the person may not see the partner, but does not check whether the partner
+ * exists.
+ */
 export function visiblePartner({ actor, params }: Visit): string {
   const { partner = '' } = params
   if (sees(actor, partner) && !partner.includes('\0')) return partner
@@ -26,7 +29,10 @@ export function visiblePartner({ actor, params }: Visit): string {
 
 type Params<Name extends string> = { readonly [Own in Name]?: string | undefined }
 
-/** Returns parameters of the query. A parameter of white space counts as missing. NULs are removed, since PostgreSQL accepts no text with a NUL. */
+/**
+ * Returns parameters of the query. A parameter that contains only white space counts as missing. NULs are removed, since PostgreSQL accepts
+ * no text with a NUL.
+ */
 export const paramsOf = <const Name extends string>(query: URLSearchParams, names: readonly Name[]) =>
   Object.fromEntries(
     names.map((name) => [name, query.get(name)?.replaceAll('\0', '').trim() || undefined]),
@@ -53,7 +59,7 @@ export function expectOperator({ actor }: Visit): void {
   )
 }
 
-/** Returns the reason in a form, for the audit trail. Throws `ADP_USAGE` if it is too long, or missing unless it is optional. */
+/** Returns the reason in a form, for the audit trail. Throws `ADP_USAGE` if the reason is too long, or is missing and not optional. */
 export function reasonOf({ form }: Visit, isOptional = false): string {
   const reason = (form.get('reason') ?? '').trim()
   if ((reason !== '' || isOptional) && reason.length <= MAX_REASON) return reason

@@ -95,7 +95,7 @@ async function refresh() {
   if (reply === undefined || !reply.ok || reply.redirected) return
   const next = new DOMParser().parseFromString(await reply.text(), 'text/html')
   document.title = next.title
-  // The place of a new section is known only to the server.
+  // Only the server knows where a new section belongs, so the page is loaded again.
   if (sections(next).some((one) => !sent.has(nameOf(one))) && !sections(document).some(isInUse)) return location.reload()
   for (const fresh of sections(next)) {
     const [name, html] = [nameOf(fresh), fresh.outerHTML]

@@ -5,12 +5,12 @@ import type { Range } from './port.ts'
 
 export interface Counted {
   readonly atMs: number
-  /** The name of the count, which consists of words separated by spaces. The last word may be any text without spaces. */
+  /** The name of the count in words separated by spaces, such as `v3 5xx`. The last word may be any text without spaces. */
   readonly name: string
   readonly count: number
 }
 
-/** The time in seconds for which counts are kept, by the length of their interval in seconds. */
+/** The time in seconds for which counts are kept, by the length of their intervals in seconds. */
 const keptFor = new Map([
   [10, 1_800],
   [60, 10_800],
@@ -26,14 +26,14 @@ const points: Readonly<Record<Range, { readonly grain: number; readonly count: n
   week: { grain: 3_600, count: 168 },
 }
 
-/** Adds counts to each interval that is still kept. */
+/** Adds each count to the intervals of every length that are still kept. */
 export async function addCounts(db: Db, dialect: Dialect, counted: readonly Counted[]) {
   const nowMs = Date.now()
   const rows = new Map<string, { grain: number; at: number; name: string; count: number }>()
   for (const { atMs, name, count } of counted)
     for (const [grain, keptS] of keptFor) {
       const at = Math.floor(atMs / 1_000 / grain) * grain
-      // An interval that was already deleted would return with this change as its only count.
+      // Skips an interval that was already deleted. Otherwise the interval would reappear with this count alone.
       if (count === 0 || at < nowMs / 1_000 - keptS) continue
       const key = `${grain} ${at} ${name}`
       const row = rows.get(key) ?? { grain, at, name, count: 0 }

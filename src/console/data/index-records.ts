@@ -155,7 +155,10 @@ export const addBatches = ({ exclusively }: ConsoleDatabase): Promise<boolean> =
     return rows.length === ADDED
   })
 
-/** Creates a function that indexes the next batches by the ids in their requests. The function resolves to true if more may wait. */
+/**
+ * Creates a function that indexes the next batches by the ids in their requests. The function resolves to true if more batches may be
+ * waiting.
+ */
 export function createRecordIndex(
   { db, dialect, exclusively }: ConsoleDatabase,
   { how, readRequest, begin }: IndexOptions,

@@ -53,7 +53,8 @@ function openSqlite(journal: string) {
   closeSync(openSync(path, 'a', 0o600))
   chmodSync(path, 0o600)
   const file = new DatabaseSync(path, { timeout: TIMEOUT_MS })
-  // All rows are derived from the journal, so rows that a crash loses are written again. `secure_delete` overwrites deleted content.
+  // `synchronous = normal` may lose the last rows in a power failure. Rows of the index are then derived from the journal again.
+  // `secure_delete` overwrites deleted content.
   file.exec(`pragma journal_mode = wal; pragma synchronous = normal; pragma secure_delete = on;
     pragma cache_size = -${CACHE_KIB}; pragma wal_autocheckpoint = ${CHECKPOINT_PAGES}; pragma journal_size_limit = 33554432`)
   file.prepare('attach ? as journal').run(`${pathToFileURL(journal).href}?mode=ro`)
@@ -78,12 +79,13 @@ function openSqlite(journal: string) {
       },
     }),
   })
-  // A write at the beginning of the transaction takes the lock of the file.
+  // The transaction begins with a write, because a write takes the lock of the file.
   return toDatabase(db, 'sqlite', sql`pragma user_version = 1`)
 }
 
 function openPostgres(url: string) {
-  // A query uses one processor. A commit does not wait for the disk, since rows that a crash loses are derived from the journal again.
+  // A query uses one processor. A commit does not wait for the disk, since rows of the index that a crash loses are derived from the
+  // journal again.
   const settings = { max_parallel_workers_per_gather: 0, synchronous_commit: 'off' }
   const own = { timeoutMs: TIMEOUT_MS, connections: CONNECTIONS, name: 'markbridge console', settings }
   const pool = connectPostgres(url, own)

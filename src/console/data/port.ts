@@ -19,7 +19,7 @@ export interface ConsoleData {
   batch(batch: number, scope: Scope): Promise<BatchDetails | undefined>
   /** Returns a page of the records of a batch, in the order of the batch. */
   records(batch: number, page: RecordsPage): Promise<RecordRows>
-  /** Returns up to 100 dead letters, or records that are retried in the background, oldest first. */
+  /** Returns up to 100 records of the kind in `filter`, oldest first. */
   waiting(filter: WaitingFilter, scope: Scope): Promise<WaitingRows>
   /**
    * Makes waiting records of a batch due now and returns their number. A running instance retries these records within seconds. Without
@@ -99,13 +99,13 @@ export interface PartnerBalance extends Balance {
   readonly deadLetters: number
 }
 
-/** An instance that has a lease, or lost its lease without a clean end. */
+/** An instance that has a lease, or that lost its lease without a clean shutdown. */
 export interface Instance {
   readonly instance: number
   readonly host: string
   readonly pid: number
   readonly leaseUntilMs: number
-  /** `live`: its lease is valid. `expired`: it has not renewed its lease. `lost`: other instances have taken over its batches. */
+  /** `live`: its lease is valid. `expired`: it has not renewed its lease in time. `lost`: other instances have taken over its batches. */
   readonly state: 'live' | 'expired' | 'lost'
   readonly openBatches: number
 }
@@ -140,7 +140,7 @@ export interface Search {
   readonly partner?: string | undefined
   /** The state of a record. A search for batches finds batches with at least one record in this state. */
   readonly state?: RecordState | undefined
-  /** The beginning of the time of receipt. `untilMs` is the end and is excluded. */
+  /** The earliest time of receipt. `untilMs` is the end of the range and is excluded. */
   readonly fromMs?: number | undefined
   readonly untilMs?: number | undefined
   /** The `next` of the previous page, or `undefined` for the first page. */

@@ -51,7 +51,7 @@ export async function findAll({ db }: ConsoleDatabase, search: Search, scope: Sc
 type After = readonly [number, number] | undefined
 
 function placeIn(after = ''): After {
-  // The address of a page may contain any text, and PostgreSQL rejects a value that is not a number of the type of the column.
+  // Accepts only numbers that fit the columns, because the address of a page may contain any text and PostgreSQL rejects other values.
   const [, batch, position] = /^(\d{1,15})\.(\d{1,9})$/.exec(after) ?? []
   return batch === undefined ? undefined : [Number(batch), Number(position)]
 }
@@ -80,7 +80,6 @@ async function findBatches(db: Db, search: Search, scope: Scope, after: After, l
   return rows.map(toBatchRow)
 }
 
-/** Selects batches that have a record in a state. */
 const hasState = (state: RecordState): Condition => sql`b.${sql.ref(stateColumns[state])} > 0`
 
 /**
@@ -205,7 +204,7 @@ async function readTimeline(db: Db, batch: number): Promise<readonly Step[]> {
     ...{ atMs, lastMs: atMs, times: 1, kind: 'superseded', instance: undefined, reason: undefined },
     positions: toRanges(own.map(({ position }) => position)),
   }))
-  // `keepSteps` wrote this JSON.
+  // `keepSteps` wrote this JSON, so the cast is safe.
   const steps = rows.map((step) => ({ ...step, positions: JSON.parse(step.positions) as Step['positions'] }))
   return [...steps, ...ended].sort((one, other) => one.atMs - other.atMs).slice(0, MAX_STEPS)
 }
@@ -217,7 +216,7 @@ export async function readWaiting(
 ): Promise<WaitingRows> {
   const seen = ofPartners('b.partner', scope, partner)
   const own = [waitingOf[kind], ...seen]
-  // The join with the batches is needed only to restrict the partners.
+  // Joins the batches only if the partners are restricted.
   const waiting = seen.length === 0 ? sql`journal_records r` : listed
   const conditions = [
     ...own,

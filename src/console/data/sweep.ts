@@ -52,7 +52,7 @@ export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
   })
 }
 
-/** Checks all batches and rewrites the files, so that no deleted content remains. Returns false if other connections prevented this. */
+/** Checks all batches, and removes deleted content from the database files. Returns false if other connections prevented the removal. */
 async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
   const { db, dialect } = database
   await sql`update console_index set swept = 0`.execute(db)
@@ -68,7 +68,8 @@ async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
 
 /**
  * Deletes from the tables of the console all content that was erased from the journal, whether or not a console is running. Returns false
- * if other connections prevented the rewrite of the files. The call can then be repeated. Rejects with the error of the database driver.
+ * if other connections prevented the removal from the database files. The call can then be repeated. Rejects with the error of the database
+ * driver.
  */
 export async function eraseFromConsole(url: string): Promise<boolean> {
   const path = sqlitePathOf(url)

@@ -9,7 +9,7 @@ type Judge = (rows: Rows) => number | undefined
 
 const sumOf = (rows: Rows): number => rows.reduce((sum, { count }) => sum + count, 0)
 
-/** Creates the judge of intervals in which more than `share` of the calls to one side had one of `statuses`. */
+/** Creates the judge of intervals in which more than the fraction `share` of the calls to one side (V2 or V3) had one of `statuses`. */
 const judgeCalls =
   (side: 'v2' | 'v3', statuses: readonly string[], share: number): Judge =>
   (rows) => {
@@ -114,7 +114,7 @@ export function findOutages({ rows, fromMs, stepMs }: RangeCounts): Traffic['out
   return outages
 }
 
-/** Returns the records that wait for a client, the adapter or an operator. Dead letters are counted whatever their state is. */
+/** Returns the troubles of records that wait for a client, the adapter or an operator. Dead letters are counted in any state. */
 async function readWaiting(db: Db): Promise<readonly Trouble[]> {
   const rows = await rowsOf<
     Omit<Trouble, 'kind'> & { readonly partner: string; readonly state: number | undefined }

@@ -40,7 +40,6 @@ const columns: readonly Column<EntryDocument>[] = [
   ['Reason', ({ reason }) => readAdviceNote(reason).reason],
 ]
 const auditTable = table('Audit trail', 'The audit trail has no entry.', columns)
-/** Shows the entries of one partner. */
 export const historyTable = table(
   'History',
   'The stage was never changed.',

@@ -51,7 +51,7 @@ const searchField = { name: 'text', label: searchLabel, type: 'search', more: { 
 
 const hashedNames = ['learner', 'event', 'mark'] as const satisfies readonly HashedKind[]
 const hashed: ReadonlySet<string> = new Set(hashedNames)
-/** The parameters of the page. Only the hashes of the first three are searched. */
+/** The query parameters of the page. The first three contain hashes of ids in place of the ids. */
 const names = [
   ...hashedNames,
   'batch',
@@ -66,7 +66,7 @@ const names = [
 
 type Query = Readonly<Record<string, string>>
 
-/** Returns what a typed text may mean, as parameters of the page: the ids first, then the meanings that several batches share. */
+/** Returns the possible meanings of a typed text as query parameters: the ids first, then the values that several batches share. */
 async function readingsOf(text: string, data: ConsoleData): Promise<readonly Query[]> {
   const byHash: Query[] = []
   for (const name of hashedNames) {

@@ -22,7 +22,7 @@ const callLines: readonly Line<string>[] = [
   ['Failed', 'not-applied', '1xx', '5xx', 'none'],
 ]
 
-/** An annotation of the charts: a moment, or a time with an end. */
+/** An event to mark in the charts: a moment, or a period if `untilMs` is given. */
 export interface TrafficEvent {
   readonly fromMs: number
   readonly untilMs?: number
@@ -32,11 +32,13 @@ export interface TrafficEvent {
 interface ChartsProps {
   readonly traffic: Traffic
   readonly events: readonly TrafficEvent[]
-  /** The length of an interval in words. */
+  /** The length of an interval in words, such as `10 s` or `minute`. */
   readonly step: string
 }
 
-/** Shows marks and calls over the same time. The script draws both charts with one cursor. Without scripts, tables have the figures. */
+/**
+ * Shows marks and calls over the same time range. The script draws both charts with one cursor. Without scripts, tables show the figures.
+ */
 export function Charts({ traffic, events, step }: ChartsProps) {
   return (
     <>

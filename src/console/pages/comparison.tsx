@@ -15,7 +15,10 @@ import { Badge, Facts, formatTrend, Notice, PartnerLink, Section, table, Time } 
 /** Counts are rounded as in reports, since a small count may identify a child. */
 const ROUNDED = { exact: false }
 const MAX_RUNS = 100
-/** The maximum number of classes in a list, on a page and in JSON. One class takes 50 µs of the process that serves clients. */
+/**
+ * The maximum number of classes of differences in a list, on a page, and in a report or JSON. Each class takes 50 µs in the process that
+ * serves clients.
+ */
 const [LISTED, SHOWN, EXPLAINED] = [5, 20, 500]
 
 export const comparison: Page = {

@@ -13,7 +13,6 @@ interface Place {
   readonly signedIn?: SignedIn | undefined
   readonly path?: string
   readonly hasSandbox?: boolean
-  /** The result of the last action. */
   readonly result?: Pick<Done, 'isDone' | 'text'> | undefined
 }
 

@@ -96,7 +96,7 @@ export const letters: Page = {
     const { act } = kinds[kind]
     if (act === undefined)
       throw usageError(
-        'Only their clients can send these records again. Nothing was done. Remind the partner.',
+        'Only the clients of these records can send them again. Nothing was done. Remind the partner.',
       )
     const chosen = await chosenOf(visit, filter, data)
     let changed = 0
@@ -134,7 +134,7 @@ interface GroupProps {
   readonly records: readonly RecordRow[]
 }
 
-/** Shows the records of one cause: the remedy once, and the action on all of them or on those that are chosen. */
+/** Shows the records of one cause: the remedy once, and the action on all records or on the selected records. */
 function Group({ visit, filter, group, id, records }: GroupProps) {
   const { kind, partner } = filter
   const { act, remedy } = kinds[kind]
@@ -175,7 +175,7 @@ function filterOf(query: URLSearchParams): WaitingFilter {
 /** The maximum number of records that one action changes. */
 const MAX_CHOSEN = 10_000
 
-/** Returns the selected records, or all of a group. Throws `ADP_USAGE` if none is in the list. */
+/** Returns the selected records, or all records of a group. Throws `ADP_USAGE` if none of them is in the list. */
 async function chosenOf(
   { form, scope }: Visit,
   filter: WaitingFilter,

@@ -48,7 +48,7 @@ export const overview: Page = {
           <Section title="State">
             <State checked={checked} balances={found?.balances ?? []} />
             {onV2.length > 0 && (
-              <p>V2 serves {onV2.join(', ')}. The records here do not count each mark that V2 takes.</p>
+              <p>V2 serves {onV2.join(', ')}. The balance does not include every mark that V2 accepts.</p>
             )}
           </Section>
           {found && (
@@ -66,7 +66,7 @@ export const overview: Page = {
   },
 }
 
-/** Returns `undefined` in place of the data of a journal that cannot be read, since the page then says so. */
+/** Resolves to `undefined` if the journal cannot be read, since the page then shows an alarm in place of the data. */
 const ifAvailable = <Result,>(result: Promise<Result>): Promise<Result | undefined> =>
   result.catch((cause: unknown) => {
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_UNAVAILABLE') return undefined
@@ -136,7 +136,7 @@ function toEvents(
   return [...changes, ...failures].toSorted((one, other) => one.fromMs - other.fromMs)
 }
 
-/** The width of a bar, and the least width of a state with a record, in units of the drawing. */
+/** The width of a bar, and the minimum width of a state with a record, in units of the drawing. */
 const [WIDTH, LEAST] = [1_000, 6]
 
 /** Shows the balance of a partner as a bar, and its states in words with links to their batches. */

@@ -92,7 +92,7 @@ function stepOf(visit: Visit): Step {
   const dryRun = has('dryRun') && kind !== 'approve'
   const options = {
     ...{ dryRun, despiteHold: has('despiteHold'), despiteAdvice: has('despiteAdvice') },
-    // The kill switch needs no reason.
+    // A step back, the kill switch, needs no reason.
     reason: dryRun ? '' : reasonOf(visit, kind === 'back'),
   }
   if (kind === 'back' || kind === 'approve') return { kind, ...options }
@@ -138,7 +138,7 @@ const nameOf = ({ stage, percent }: Pick<StageSetting, 'stage' | 'percent'>): st
 
 function StageFacts({ details: { document, canary, notes } }: DetailsProps) {
   const { stage, percent, since, pending } = document
-  // The last note describes a pending step, which the next section shows.
+  // If a step is pending, the last note describes it, and the next section already shows the step.
   const shownNotes = pending === undefined ? notes : notes.slice(0, -1)
   const current = orderOf(stage)
   const wordOf = (order: number) => (order < current ? 'done' : order === current + 1 ? 'next' : undefined)
@@ -217,7 +217,7 @@ const conditionTable = table<StepCondition>('Conditions', 'Every condition is me
   ['Progress', ({ progress, sentence, state }) => (state === 'fail' ? sentence : (progress ?? sentence))],
 ])
 
-/** Says what would happen if the person took the next step now. Only a step that is ready is tried, since the advice refuses any other. */
+/** Says what would happen if the person took the next step now. A step that is not ready needs no dry run, since the advice refuses it. */
 async function previewOf({ actor }: Visit, { document, next }: PartnerFacts, stages: StageDesk) {
   if (next === undefined || !mayAct(actor, 'set')) return undefined
   if (document.advice.verdict !== 'ready')

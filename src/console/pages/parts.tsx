@@ -68,7 +68,7 @@ export function table<Row>(caption: string, empty: string, columns: readonly Col
   }
 }
 
-/** Shows names with their values. A value of `false` hides its name as well. */
+/** Shows names with their values. A pair whose value is `false` is left out. */
 export function Facts({ of }: { readonly of: readonly (readonly [string, ComponentChildren])[] }) {
   const shown = of.filter(([, value]) => value !== false)
   return (
@@ -158,7 +158,6 @@ interface NoticeProps {
   readonly role?: 'status' | 'alert' | undefined
 }
 
-/** Shows what is wrong, for whom, since when, and what to do. */
 export function Notice({ tone, what, whom, since, remedy, link, role }: NoticeProps) {
   return (
     <div class={`notice ${tone}`} role={role}>
@@ -181,7 +180,7 @@ interface FormProps {
   readonly id: string
   readonly label: string
   readonly tone?: 'danger' | 'large' | undefined
-  /** The name of the button in the form, if the name says what to do. */
+  /** The field name of the button, if the action must know that this button was pressed. */
   readonly name?: string | undefined
   readonly hidden?: Readonly<Record<string, string>>
   readonly fields?: readonly Field[]

@@ -104,7 +104,6 @@ function actOf(row: RecordRow, codes: readonly string[]): ComponentChildren {
   return [...new Set(codes.map((code) => describeCause('refused', code).remedy))].join(' ')
 }
 
-/** Describes what became of the record in one sentence. */
 function sentenceOf({ row, details, steps }: FoundRecord, codes: readonly string[]): string {
   const { state, reason, superseded } = row
   const name = states[state][0]
@@ -131,21 +130,21 @@ interface Moment {
   readonly cause?: string | undefined
 }
 
-/** Returns what the journal knows of the way of a record, oldest first. The journal stores no time of a POST or of a reply. */
+/** Returns the events of a record, oldest first. The journal stores no time of a POST or of a reply. */
 function momentsOf({ row, details, steps }: FoundRecord, status: number | undefined): readonly Moment[] {
   const { receivedMs, settledMs, state, reason, attempts } = row
   const isSent =
     state === 'confirmed' || state === 'unknown' || (state === 'refused' && !unsent.has(reason ?? ''))
   const timed: readonly (Moment & { readonly atMs: number })[] = [
     { what: 'received, and stored in the journal', atMs: receivedMs },
-    // The settlement below says the same as the step `recovered`.
+    // Leaves out the step `recovered`, because the settlement below says the same.
     ...steps
       .filter(({ kind }) => kind !== 'recovered')
       .map((step) => ({
         ...{ ...step, what: formatStep(step) },
         cause: step.reason === undefined ? undefined : describeCause(state, step.reason).cause,
       })),
-    // The steps `unknown` and `parked` are settlements too.
+    // Adds no settlement if a step `unknown` or `parked` already shows it.
     ...(settledMs === undefined || steps.some(({ kind }) => kind === state)
       ? []
       : [{ what: `settled as ${states[state][0]}`, atMs: settledMs }]),

@@ -42,7 +42,7 @@ export function nextActOf({ state, reason, superseded, deadLetter, retry }: Reco
   )
 }
 
-/** The name of a record in a form that acts on chosen records. */
+/** Returns the value that stands for a record in a form with selected records. */
 export const recordKey = ({ batch, position }: RecordRow): string => `${batch}.${position}`
 
 const recordColumns = {

@@ -22,7 +22,7 @@ export const tryIt: Page = {
     const partner = partners.find((one) => one === form.get('partner'))
     if (partner === undefined)
       throw usageError('No partner was chosen. Nothing was tried. Choose the partner that sends the batch.')
-    // A browser sends the lines of a text with CRLF, as the wire needs them.
+    // A browser sends the lines of a text with CRLF, so a pasted batch needs no conversion.
     const given = file ?? Buffer.from(form.get('text') ?? '')
     if (given.length === 0)
       throw usageError(
