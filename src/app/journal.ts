@@ -57,7 +57,6 @@ export async function openConfiguredJournal(
 /** The stores that all instances of a journal share. Until the journal is open, calls reject with `ADP_JOURNAL_UNAVAILABLE`. */
 export type SharedStores = ReturnType<typeof createSharedStores>
 
-/** Creates the shared stores. Other parts need the stores before the journal is open. */
 export function createSharedStores() {
   let journal: Pick<DurableJournal, 'rateLimit' | 'database' | 'linkSecret'> | undefined
   const opened = (): NonNullable<typeof journal> => {

@@ -13,7 +13,6 @@ export interface Remote<Calls extends Callable<Calls>> {
     name: Name,
     ...args: Parameters<Calls[Name]>
   ) => Promise<Awaited<ReturnType<Calls[Name]>>>
-  /** Sets the functions that the other side may call. */
   readonly answer: (functions: Readonly<Record<string, (...args: never[]) => unknown>>) => void
   /** Rejects all open calls after the other side has ended. */
   readonly end: (cause: AdapterError) => void

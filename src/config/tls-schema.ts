@@ -68,7 +68,7 @@ export const proxySchema = z
 
 export type ListenerTls = z.infer<typeof listenerTlsSchema>
 
-/** Returns the certificate and the key of a listener as PEM texts, or `undefined` if the listener does not use TLS. */
+/** Returns the certificate and the key of a listener in PEM form, or `undefined` if the listener does not use TLS. */
 export function certificateOf(
   tls: ListenerTls | undefined,
 ): { readonly cert: string; readonly key: string } | undefined {

@@ -138,7 +138,6 @@ function tables(dialect: Dialect): readonly string[] {
   ]
 }
 
-/** Returns 16 random bytes in hexadecimal, which distinguish a journal from other journals. */
 export const newIdentity = (): string => randomBytes(16).toString('hex')
 
 /** Creates the tables if the database has none. No other instance may use the database meanwhile. Throws the error of `hasOwnTables`. */

@@ -16,7 +16,6 @@ export type Condition = readonly [
   progress?: string | undefined,
 ]
 
-/** A condition of a step as the console shows it. */
 export interface StepCondition {
   readonly name: string
   /** `waiting` if time or more traffic can meet the condition, and `fail` if an operator must act. */

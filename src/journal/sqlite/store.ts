@@ -125,7 +125,6 @@ async function findBrokenPage(db: Kysely<JournalTables>): Promise<string | undef
 /** Waits for the connection. Resolves with the function that frees the connection. */
 type Lock = () => Promise<() => void>
 
-/** Creates the lock of the single connection, which group commits and transactions use in turn. */
 function createLock(): Lock {
   let last: Promise<void> = Promise.resolve()
   return async () => {

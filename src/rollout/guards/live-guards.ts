@@ -107,7 +107,6 @@ export function createLiveGuards(options: LiveGuardsOptions) {
   }
 }
 
-/** The name of the guards in the audit trail. */
 export const GUARD_NAME = 'guard'
 
 interface GuardAlarm {

@@ -115,7 +115,6 @@ function toCounts(stratum: readonly CountedTrial[]): Counts {
   return { trials: onV3.length, bad, controlTrials: stratum.length - onV3.length, controlBad }
 }
 
-/** Returns the logarithm of the likelihood ratio of a window for each alternative. */
 const ratiosOf = (strata: readonly Counts[]): readonly number[] =>
   FACTORS.map((factor) =>
     strata.reduce((sum, counts) => sum + logOddsEvidence(counts, factor * TOLERATED_ODDS, TOLERATED_ODDS), 0),

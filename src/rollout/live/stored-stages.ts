@@ -50,7 +50,6 @@ const STALE_MS = 2_000
  */
 const ANSWERED_MS = 1_500
 
-/** Creates the view of one instance on the stages in the store. */
 export function createStoredStages(options: StoredStagesOptions) {
   const { clock, metrics, instance, staleAfterMs, secret, drainMs, maxHeld = 1_000 } = options
   const sideOf = (setting: StageSetting, partner: string, request: StagedRequest): Side | undefined =>

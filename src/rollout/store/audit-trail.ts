@@ -56,7 +56,6 @@ function fromAuditRow({ entry, partner, action, content }: AuditRow): AuditEntry
   return { entry, partner, action: action as AuditAction, from, to, ...others }
 }
 
-/** Returns the hash of an entry. The hash also covers the hash of the previous entry. */
 export const hashOfRow = (
   previous: string,
   { entry, partner, action, content }: Omit<AuditRow, 'hash'>,

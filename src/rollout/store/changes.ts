@@ -47,7 +47,6 @@ export interface ProposedChange extends Change {
   readonly quietMs: number
 }
 
-/** A live instance that a change waits for. */
 export interface Undrained {
   readonly instance: number
   readonly host: string
