@@ -27,13 +27,16 @@ export interface Checked {
 
 interface Evidence {
   readonly nowMs: number
-  /** `undefined` if the journal cannot be read. */
+  /** The state of the journal, or `undefined` if the journal cannot be read. */
   readonly found: Pick<Overview, 'balances' | 'instances' | 'trouble' | 'reportedMs'> | undefined
-  /** `undefined` if the stages cannot be read. */
+  /** The partners with their stages, or `undefined` if the stages cannot be read. */
   readonly partners: readonly AlarmingPartner[] | undefined
   /** The newest entries of the audit trail, which contain the time at which a pending step was proposed. */
   readonly entries: readonly EntryDocument[]
-  /** `undefined` if the instances run in other processes. The leases then show which instances reach the journal. */
+  /**
+   * The health of the adapter in this process, or `undefined` if the instances run in other processes. The leases then show which instances
+   * reach the journal.
+   */
   readonly health: InstanceHealth | undefined
 }
 

@@ -248,7 +248,8 @@ function writeMultipart(results: readonly OperationResult[]): Reply {
     inner = undefined
   }
   for (const { operation, reply } of results) {
-    // A failed changeset gets a single response, which is the response to the request that failed (OData protocol 11.7.7.4).
+    // Leaves out the 424 of the other requests. A failed changeset gets a single response, which is the response to the request that failed
+    // (OData protocol 11.7.7.4).
     if (operation.group !== undefined && reply.status === 424) continue
     if (operation.group !== group || inner === undefined) closeChangeset()
     group = operation.group

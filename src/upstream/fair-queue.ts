@@ -101,7 +101,7 @@ interface QueuedCall {
   readonly waitMs?: number | undefined
   /** Returns a signal that releases the place in the queue when it aborts. Called only if the call is not admitted at once. */
   readonly signal?: (() => AbortSignal) | undefined
-  /** Called when the call may be sent. `holder` is the holder that was charged. */
+  /** Called when the call may be sent. `holder` is the owner that was charged, or `NEWCOMERS`. */
   admit(holder: string): void
   refuse(reason: Refusal): void
 }

@@ -75,7 +75,10 @@ export interface RateLimit {
 /** Maximum age in milliseconds of the cached end of the last pause. */
 const PAUSES_MAX_AGE_MS = 1_000
 
-/** Creates the rate limit: a queue of calls and the tokens that admit them, which are this instance's own or shared by all instances. */
+/**
+ * Creates the rate limit from a queue of calls and the tokens that admit the calls. The tokens belong to this instance, or are shared by
+ * all instances.
+ */
 export function createRateLimit(options: RateLimitOptions): RateLimit {
   const { callsPerSecond, clock, maxWaiting = 1_000, onAdmission } = options
   const limit = toCallLimit(callsPerSecond)

@@ -17,7 +17,7 @@ interface Session {
 }
 
 const SESSION_MS = 12 * 3_600_000
-/** The maximum number of sessions, which is more than a team needs. Beyond it the oldest session is evicted. */
+/** The maximum number of sessions, which is more than a team needs. Beyond this number, the oldest session is evicted. */
 const MAX_SESSIONS = 500
 /** The lifetime of a link that is printed on a terminal and works once. */
 const LINK_MS = 12 * 3_600_000

@@ -65,7 +65,7 @@ export interface Trouble {
     | 'unknown'
     | 'parked'
     | 'deadLetters'
-  /** `undefined` if the trouble concerns all partners. */
+  /** The partner, or `undefined` if the trouble concerns all partners. */
   readonly partner: string | undefined
   readonly count: number
   readonly sinceMs: number

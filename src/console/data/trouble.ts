@@ -4,7 +4,7 @@ import type { Range, Scope, Traffic, Trouble } from './port.ts'
 import { type Db, rowsOf } from './schema.ts'
 
 type Rows = RangeCounts['rows']
-/** Returns the number of bad counts in an interval if the interval is bad, 0 if it is good, and `undefined` if it has no calls to judge. */
+/** Returns the number of bad calls if the interval is bad, 0 if the interval is good, and `undefined` if it has no calls to judge. */
 type Judge = (rows: Rows) => number | undefined
 
 const sumOf = (rows: Rows): number => rows.reduce((sum, { count }) => sum + count, 0)

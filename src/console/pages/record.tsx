@@ -123,7 +123,7 @@ function sentenceOf({ row, details, steps }: FoundRecord, codes: readonly string
 
 interface Moment {
   readonly what: string
-  /** `undefined` if the journal does not store the time. */
+  /** The time of the event, or `undefined` if the journal does not store the time. */
   readonly atMs?: number
   readonly lastMs?: number
   readonly waitMs?: number | undefined
@@ -161,7 +161,7 @@ function momentsOf({ row, details, steps }: FoundRecord, status: number | undefi
   return [...moments.toSpliced(1, 0, ...(isSent ? [posted] : [])), last]
 }
 
-/** The reasons of records that the adapter refuses without sending them. */
+/** The reasons for which the adapter refuses a record without sending it. */
 const unsent: ReadonlySet<string> = new Set(['fault', 'dropped'])
 
 const formatWait = (ms: number): string =>

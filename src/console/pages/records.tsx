@@ -28,7 +28,7 @@ export const BatchLink = ({ batch, state }: Readonly<{ batch: number; state?: Re
   <a href={`/batches/${batch}${state === undefined ? '' : `?state=${state}`}`}>{batch}</a>
 )
 
-/** Says what the operator does about a record, or why the operator waits. Returns `undefined` if there is nothing to do. */
+/** Says what the operator should do about a record, or why to wait. Returns `undefined` if there is nothing to do. */
 export function nextActOf({ state, reason, superseded, deadLetter, retry }: RecordRow): ComponentChildren {
   if (state === 'confirmed') return undefined
   if (state === 'open') return 'Wait. The record is in flight.'

@@ -17,7 +17,7 @@ export interface RowPosition {
 export interface Row {
   readonly view: RecordView
   readonly position: RowPosition
-  /** The number of the effect that wrote the mark, or 0 for a seeded mark. `undefined` if the session has no mark. */
+  /** The number of the effect (accepted write) that wrote the mark, or 0 for a seeded mark. `undefined` if the session has no mark. */
   readonly seq: number | undefined
 }
 
@@ -51,7 +51,7 @@ interface RowQuery {
   /** The interface whose configured differences are applied to the rows. If absent, the rows contain the stored values. */
   readonly face?: Face
   readonly after?: RowPosition | undefined
-  /** The number of the last effect that the read sees. Later writes are invisible. */
+  /** The number of the last effect (accepted write) that the read sees. Later writes are invisible. */
   readonly asOf?: number | undefined
   /** True if sessions without a mark are left out, as in V2. */
   readonly recordedOnly?: boolean

@@ -57,7 +57,7 @@ export interface Disturbance {
   readonly reply?: Reply
   /** How the reply is lost. `apply` is true if the request is applied before the loss. */
   readonly loss?: { readonly how: 'reset' | 'stall'; readonly apply: boolean }
-  /** The number of the last effect that a read sees. */
+  /** The number of the last effect (accepted write) that a read sees. */
   readonly asOf?: number
   /** The number of bytes of the body after which the reply breaks off. */
   readonly truncateAt?: number
@@ -148,7 +148,9 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
       const struck = counted.filter((one) => strikes(one, method, path))
       return struck.length === 0 ? undefined : join(struck)
     },
-    /** Returns the reply of a `status` or `rateLimit` fault with a path to a request inside a batch, or `undefined` if no fault matches. */
+    /**
+     * Returns the reply to a request inside a batch by a `status` or `rateLimit` fault that has a path, or `undefined` if no fault matches.
+     */
     strikeInside: (method: string, path: string): Reply | undefined => {
       const isInside = ({ fault }: Counted): boolean =>
         fault.path !== undefined && (fault.kind === 'status' || fault.kind === 'rateLimit')

@@ -14,13 +14,13 @@ export interface ServiceRequest {
   /** The scheme and authority that the client used, with which links in replies begin. */
   readonly origin: string
   readonly principal: Principal
-  /** The number of the last effect that a stale read sees. `undefined` if reads see all writes. */
+  /** The number of the last effect (accepted write) that a stale read sees. `undefined` if reads see all writes. */
   readonly asOf: number | undefined
   /** The delay before each request of a V3 batch, in milliseconds. */
   readonly paceMs?: number | undefined
 }
 
-/** Answers one request. Unsupported requests get an error in the form of their interface. */
+/** Answers one request. An unsupported request gets an error in the form of its interface (V2 or V3). */
 export type Service = (request: ServiceRequest) => Reply
 
 export type PortService = (request: ServiceRequest) => Reply | Promise<Reply>

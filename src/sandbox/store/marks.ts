@@ -20,7 +20,7 @@ export interface Mark {
   readonly actor: number
   readonly changeProcessName: string | null
   readonly externalId: string
-  /** The number of the effect that wrote the mark, or 0 for a seeded mark. */
+  /** The number of the effect (accepted write) that wrote the mark, or 0 for a seeded mark. */
   readonly seq: number
 }
 
