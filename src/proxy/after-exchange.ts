@@ -206,7 +206,7 @@ function ofStatus(status: number): Outcome {
 }
 
 /**
- * Offers a sampled exchange to the comparison. Of any other write it reports the keys, because the comparison may be following their marks.
+ * Offers a sampled exchange to the comparison. For any other write, reports its keys, because the comparison may be following their marks.
  */
 function compare({ comparison, nowMs }: AfterContext, exchange: Exchange, isSampled: boolean): void {
   const { kind, client, entry, result } = exchange

@@ -27,7 +27,7 @@ import type { ForwardCall, ForwardOutcome } from './forwarder.ts'
 import { serviceRoot, V2_LINK_SEGMENT } from './requested-address.ts'
 import { countReply, endReply, onceWritten, openReply, replyBytes, writeRequestOf } from './write-handler.ts'
 
-/** Maximum size of a stored reply of V2 in bytes. Without a stored reply, a resend is read back from V3 if V3 serves by then. */
+/** Maximum size of a stored reply of V2 in bytes. A batch without a stored reply is read back if its client resends it while V3 serves. */
 const MAX_KEPT_BYTES = 8_388_608
 const SETTLE_WITHIN_MS = 250
 /**
@@ -65,7 +65,7 @@ function toForwardCall(
   return {
     queueKey: accepted.queueKey(client),
     links: rewriteLinks ? [{ from: '', to: base, nextTo: base + V2_LINK_SEGMENT }] : undefined,
-    // The client gets the reply to a write exactly as V2 wrote it.
+    // Rewrites links only in the bodies of replies to reads. The client gets the body of a reply to a write exactly as V2 wrote it.
     linksInBody: isRead,
     onReplyHead: ({ status }) => {
       if (showsAcceptance(request, status)) accepted.acceptByV2(client)

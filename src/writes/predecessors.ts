@@ -18,7 +18,7 @@ interface OlderQuery {
 /** The interval in milliseconds at which the journal is polled for records that other instances have open. */
 const POLL_MS = 200
 
-/** Creates the watch by which a request waits for older records of the same learner and event, or for another copy of the same batch. */
+/** Creates the watch that lets a request wait for older records of the same learner and event, or for another copy of its batch. */
 export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'olderOpen'>, clock: Clock) {
   const byName = new Map<string, Set<Waiter>>()
   let isPolling = false

@@ -21,7 +21,9 @@ import { inOrder, runRecords } from './run.ts'
 import { createReplyIds, decodeStoredRequest, wasOnV2 } from './stored-request.ts'
 import { openWriteSession } from './write-session.ts'
 
-/** Time in milliseconds after which a waiting resend asks the instance that has its batch, which may lack credentials, to hand it over. */
+/**
+ * Time in milliseconds after which a waiting resend asks another instance to hand its batch over, because that one may lack credentials.
+ */
 const ASK_AFTER_MS = 1_000
 /** The share of the open records that must end before a batch is read again, so that a large batch is read only a few times. */
 const SHARE_AT_A_TIME = 1 / 16

@@ -10,7 +10,7 @@ import { mayBePosted, type Reply, type ReplyContext, toReplyPart } from './reply
 import { canNoLongerArrive, settlementOf, toDenialError, unsentOutcome } from './settlement-policy.ts'
 import type { WriteSession, WriteTask } from './write-session.ts'
 
-/** The records of one batch that this process posts now. The batch may be new, resent or orphaned. */
+/** The records of one batch that this process posts or reads back now. The batch may be new, resent or left by another run. */
 export interface Run {
   readonly batch: number
   readonly lease: number

@@ -65,7 +65,7 @@ interface OpenPart {
   isDone: boolean
 }
 
-/** The work that one part costs in addition to its bytes, counted in bytes. */
+/** The work of one part in addition to its bytes, as an equivalent number of bytes (`Slices.spend`). */
 const STEP_WORK = 512
 /** Maximum length of the body of a part in bytes. A body repeats the posted record and adds members, so it may be longer than a record. */
 const MAX_PART_BYTES = 2 * defaultBatchLimits.maxPartBytes
