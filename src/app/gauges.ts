@@ -129,7 +129,7 @@ export function addStageGauges(
   )
   addGauge(
     'stage_writes',
-    'Writes in flight on each side.',
+    'Writes in progress, on V2 and on V3.',
     () =>
       stages
         .describe()

@@ -246,7 +246,8 @@ export function parseGuardState(text: string | undefined): GuardState {
     return schema.parse(JSON.parse(text))
   } catch (cause) {
     const message =
-      'The stored evidence of the guards was altered and cannot be read. It was left as it is, and the guards of this partner do nothing.'
+      'The stored evidence of the guards cannot be read, so the guards of this partner do nothing. Nothing was changed. ' +
+      'Delete the row "guards <partner>" of the table rollout_evidence in the database of the journal. The guards then begin anew.'
     throw new AdapterError('ADP_JOURNAL_DAMAGED', message, { cause })
   }
 }
