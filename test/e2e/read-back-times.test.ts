@@ -22,7 +22,7 @@ const lostBefore = { ...onV3, kind: 'reset', apply: false, count: 1 } as const
 /** A fault that loses the reply after V3 applied the write. */
 const lostAfter = { ...onV3, kind: 'reset', apply: true, count: 1 } as const
 
-/** Starts a service whose clock `serviceAt` sets. `clock.adapterMs` is the clock of its adapters. Both count ms from `START_MS`. */
+/** Starts a service whose clock `serviceAt` sets. `clock.adapterMs` is the adapters' clock. Both count milliseconds from `START_MS`. */
 async function startClocks(choices: object = {}, service: Parameters<typeof startTwoFaces>[2] = {}) {
   const usual = { v3: { readBackAfterMs: [5, 10, 20], writeMode: 'single' } }
   const faces = await startTwoFaces({ ...usual, ...choices }, undefined, service)
@@ -40,7 +40,7 @@ describe('an older mark, when the service cuts times to the minute', () => {
   /** Twenty seconds after `START_MS`, it is still the same minute. */
   const LATER_MS = 20 * SECOND_MS
 
-  it('is not posted over a newer mark that V2 accepted while V3 rejected the older mark', async () => {
+  it('is not posted over a newer mark that V2 accepted while V3 answered 503 to the older mark', async () => {
     const v3 = { readBackAfterMs: [5, 10, 20], budgetMs: 500, writeMode: 'single' }
     const { faces, clock, serviceAt, start } = await startClocks({ v3 })
     await faces.change('values', minutes)
