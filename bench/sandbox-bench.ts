@@ -111,7 +111,7 @@ async function readPages(pool: Pool, first: string): Promise<number> {
   for (let next: string | undefined = first; next !== undefined; pages += 1) {
     const reply = await get(pool, next)
     ms += reply.ms
-    // The time of the client's own work does not count.
+    // The client parses the page outside of the measured time.
     const page = JSON.parse(reply.text) as { value: unknown[]; '@odata.nextLink'?: string }
     rows += page.value.length
     const link: string | undefined = page['@odata.nextLink']
