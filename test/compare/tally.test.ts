@@ -73,7 +73,7 @@ describe('createTally', () => {
       v3Class: '(other)',
       count: 5_000,
     })
-    // The additional class `(other)` has all other counts.
+    // One more than a thousand, because the class `(other)` holds all further counts.
     expect([kinds.length, grouped.length, compared]).toEqual([1_001, 6_000, 6_000])
     expect(JSON.stringify(tally.counts()).length).toBeLessThan(1_000_000)
   })

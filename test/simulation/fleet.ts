@@ -79,7 +79,7 @@ export class Fleet {
   private start(number: number): void {
     const { world, outside, database, timing, keepsCredentials } = this.options
     const { stages, onDamage } = this.options
-    // The instance already runs, or an operator will start it.
+    // Does nothing if the instance already runs, or if an operator keeps all instances stopped and will start them.
     if (this.actors[number]?.isDead === false || this.isStopped()) return
     const life = (this.lives[number] ?? 0) + 1
     this.lives[number] = life

@@ -16,9 +16,9 @@ import { shrink } from './shrink.ts'
 /**
  * `npm run test:simulation`: runs histories of the write engine in simulated time on all cores: `--histories` of them (default 100,000),
  * with seeds from `--seed` (default 1) upwards. `--seed n` alone prints the events of that history, after shrinking it while it still shows
- * its finding. `--mutants` breaks one safeguard of the engine after another and runs histories until one of them has a finding; `--only text`
- * selects mutants by name. `--branches` lists the branches of `writes` and `journal` that no history runs in `coverage/simulation.txt`. The
- * exit status is 1 if there is any finding, or if no history detects a mutant.
+ * its finding. `--mutants` breaks one safeguard of the engine after another and runs histories until one of them has a finding; `--only
+ * text` selects mutants by name. `--branches` writes a list of the branches of `writes` and `journal` that no history runs to
+ * `coverage/simulation.txt`. The exit status is 1 if there is any finding, or if no history detects a mutant.
  */
 const { values } = parseArgs({
   options: {

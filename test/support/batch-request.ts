@@ -124,7 +124,6 @@ export const statusesOf = (reply: Pick<Reply, 'headers' | 'text'>): number[] =>
 export const created = (count: number): PartOutcome[] =>
   Array.from({ length: count }, () => ({ status: 201, codes: 'record' }))
 
-/** Posts these records as one batch, and reads the parts of the reply. */
 export async function postRecords(
   adapter: Adapter,
   records: readonly (object | string)[],

@@ -36,7 +36,7 @@ export interface WriteHistory {
   readonly position: number
   /** The time at which its bytes first left. */
   readonly sentAt: number
-  /** The times at which each request with its bytes left, including the first. */
+  /** The times at which the requests with its bytes left, including the first. */
   readonly sends: readonly number[]
   /** True if the client of the write gave it up and must not send it any more. */
   readonly isAbandoned?: boolean

@@ -19,7 +19,7 @@ import { startFaultProxy } from '../proxy/fault-proxy.ts'
 import { createForwardLog } from '../proxy/forwards.ts'
 
 const RECORDS = 800
-/** The number of records for a sound adapter. `npm run test:faults` sends more. */
+/** The number of records in the test of an adapter without a defect. `npm run test:faults` sends more. */
 const SOUND = runs(300, RECORDS)
 
 /** One request. Bodies are bytes, one character each. */

@@ -15,7 +15,7 @@ interface PauseTarget {
 interface PausePlan {
   readonly random: Random
   readonly targets: readonly PauseTarget[]
-  /** The number of targets that may be paused at the same time. */
+  /** The number of lanes. Each lane pauses one target at a time. */
   readonly lanes: number
   /** The shortest and the longest pause. Pauses are drawn on a logarithmic scale. */
   readonly lastMs: readonly [number, number]

@@ -78,7 +78,7 @@ export interface ScenarioStages {
 }
 
 interface ScenarioPauses {
-  /** The number of processes that may be paused at the same time. */
+  /** The number of lanes. Each lane pauses one process at a time. */
   readonly lanes: number
   /** The longest time between two pauses of a lane. */
   readonly gapMs: number

@@ -56,7 +56,9 @@ const MAX_STORM_MS = 1_000
 /** Stale reads must end before the adapter stops reading back (`readBackAfterMs`), because no read could find the write otherwise. */
 const MAX_STALE_MS = 400
 
-/** Sets storms of these names in the sandbox at `url`, one after another, until `stop` is called. Then the service is sound again. */
+/**
+ * Sets storms of these names in the sandbox at `url`, one after another, until `stop` is called. `stop` leaves the service without faults.
+ */
 export function startStorms(url: string, names: readonly StormName[], random: Random): Disturbance {
   return disturb(
     () => random.below(MAX_STORM_MS),

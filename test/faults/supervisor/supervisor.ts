@@ -75,7 +75,10 @@ const READY_MS = 60_000
 /** The error of a start that failed because the journal was unreachable (docs/operations.md). */
 const missedStore = /The journal \S+ cannot be opened/
 
-/** Starts the adapter and begins to kill it. Resolves when the first process is ready, because no kill happens before. */
+/**
+ * Starts the adapter, and kills and restarts its process as planned. Resolves when the first process is ready, because no process is killed
+ * before that.
+ */
 export async function startSupervisor({
   config,
   env = {},

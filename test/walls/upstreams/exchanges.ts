@@ -68,7 +68,7 @@ export function createClients(port: number, seed: number, concurrency: number) {
       let reply = await send()
       let claims = claimsOf(drawn, reply, find)
       const isOpen = claims.some(({ claim }) => claim !== 'applied')
-      // A client resends the same bytes when it is told to.
+      // Some clients resend the same bytes if a record was not reported as applied.
       if (!isRelayed && drawn.kind === 'batch' && isOpen && random.chance(0.2)) {
         const before = claims
         reply = await send()

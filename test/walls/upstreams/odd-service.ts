@@ -72,7 +72,7 @@ export async function startOddService(seed: number, longFrom: number): Promise<O
     isJson: boolean,
     mayBeTooLong: boolean,
   ): Said => {
-    // The batch is rejected as a whole before any record is processed.
+    // Sometimes rejects the whole batch before any record is processed.
     if (random.chance(0.15)) {
       const drawn = statusFor(false, random)
       const status = TOO_LONG.includes(drawn) && !mayBeTooLong ? 503 : drawn

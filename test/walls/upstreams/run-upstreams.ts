@@ -66,7 +66,7 @@ export async function runUpstreams({
     }
     const turnMs = await adapter.longestTurnMs()
     if (until > WARM_UP) longestTurnMs = Math.max(longestTurnMs, turnMs)
-    // A single exchange may contain no record, and then no partner has a balance.
+    // The balance of a single exchange is not checked, because the exchange may contain no record.
     if (only === undefined) unbalanced.push(...(await adapter.unbalanced()))
     onPiece?.(`${until} exchanges, ${findings.length} findings, longest turn ${turnMs} ms`)
   }

@@ -1,6 +1,6 @@
 import { Pool } from 'undici'
 
-// Posts two marks one after the other, and prints when each is answered.
+// Posts two marks one after the other, and prints each reply.
 
 const pool = new Pool(process.argv[2] ?? '')
 for (const body of ['one', 'two']) {
