@@ -52,7 +52,10 @@ export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
   })
 }
 
-/** Checks all batches, and removes deleted content from the database files. Returns false if other connections prevented the removal. */
+/**
+ * Checks all batches, and removes the deleted rows of `console_records` from the database files. Returns false if other connections
+ * prevented the removal.
+ */
 async function sweepWhole(database: ConsoleDatabase): Promise<boolean> {
   const { db, dialect } = database
   await sql`update console_index set swept = 0`.execute(db)
