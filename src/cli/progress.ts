@@ -28,7 +28,7 @@ export function showProgress({ total, unit, everyMs }: ProgressOptions) {
   }
   const ticks = setInterval(sayWhenDue, TICK_MS).unref()
   return {
-    /** Sets the number of units that are done. `more` is appended to the line. */
+    /** Sets the number of units that are done. `more` is printed after the count. */
     advance: (now: number, more = ''): void => {
       done = now
       detail = more

@@ -122,5 +122,5 @@ export function describeCause(
 
 /** Returns an error code that has the form of a code. Any other text may contain a value, so it is not shown. */
 function codeOf(code: string): string {
-  return /^[A-Z][A-Za-z_]{0,40}\d{0,3}$/.test(code) ? code : 'without a known code'
+  return /^[A-Z][A-Za-z_]{0,40}\d{0,3}$/.test(code) ? code : 'an unknown error code'
 }

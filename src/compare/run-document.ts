@@ -34,7 +34,6 @@ const form = z
     services: z.object({ v2: text.nullable(), v3: text.nullable() }).readonly().nullable().default(null),
     startedAt: instant,
     endedAt: instant,
-    /** The first and the last day that the run covers. */
     from: day,
     to: day,
     /** False if the run stopped early, or if a part of the range could not be read. */
@@ -139,7 +138,10 @@ export function readRunDocument(content: string, name: string): RunDocument {
   return read.data
 }
 
-/** `ready`: every record is the same or equivalent. `differs`: at least one record is not. `inconclusive`: the run cannot tell. */
+/**
+ * `ready`: every compared record is the same or equivalent, or the advice of a live run is `ready`. `differs`: at least one record differs,
+ * or only one side has it. `inconclusive`: the run does not show whether the sides agree.
+ */
 export type RunOutcome = 'ready' | 'differs' | 'inconclusive'
 
 /** The reasons why a run is inconclusive or proves less than it seems to. */

@@ -1,4 +1,4 @@
-/** The verdicts. Every compared record gets exactly one verdict. */
+/** The possible verdicts. Every compared record gets exactly one of them. */
 export const verdicts = ['same', 'equivalent', 'differs', 'onlyV2', 'onlyV3', 'unknown'] as const
 export type Verdict = (typeof verdicts)[number]
 

@@ -72,7 +72,7 @@ export function encodingOf(label: string): string | undefined {
   }
 }
 
-// RFC 9110 5.6.4
+// Reads a quoted string (RFC 9110 5.6.4).
 function readQuoted(text: string, start: number): { value: string; end: number } {
   let value = ''
   for (let at = start + 1; at < text.length; at += 1) {

@@ -36,7 +36,7 @@ export const typedEntity = (name: string): EntityType => entity(name, { Type: st
 
 export const sharedComplexTypes: readonly ComplexType[] = [
   complex('CurrentGroupRef', { Description: string, ExternalID: required(guid), Type: string }),
-  // The fields are assumed.
+  // Service.md does not list the fields of an address, so they are assumed.
   complex('Address', {
     ExternalID: required(guid),
     BuildingName: string,

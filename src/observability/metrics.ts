@@ -4,7 +4,7 @@ import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client
 
 import { createInstruments, type Instruments, statusClass, unlisted } from './instruments.ts'
 
-/** A call to an upstream. `status` is `undefined` if no reply head arrived. */
+/** A finished call to an upstream. `status` is `undefined` if no reply head arrived. */
 interface CallSeen<Kind extends string> {
   readonly kind: Kind
   readonly status: number | undefined
@@ -128,7 +128,7 @@ export function createMetrics(partners: () => readonly string[] = () => []) {
   }
 }
 
-/** A check of a live exchange that has a result. */
+/** The result of a check of a live exchange. */
 export interface ComparedSeen {
   readonly partner: string
   readonly check: 'reply' | 'readBack' | 'answers'

@@ -109,7 +109,6 @@ interface FoundRun {
   readonly advice?: StepAdvice
 }
 
-/** Reads a run by its id, `latest`, the path of its file, or `live:<partner>`. Throws `ADP_USAGE` if the run cannot be read. */
 async function readRun(run: string, folder: string, target: Target): Promise<FoundRun> {
   if (run.startsWith(LIVE)) return readLiveRun(run.slice(LIVE.length), target)
   const runs = openRuns(folder)

@@ -293,7 +293,6 @@ async function readBoundary(): Promise<string> {
 
 const POLL_MS = 500
 
-/** Prints a line whenever V2 or V3 of the sandbox has accepted marks. */
 async function watchSplit(served: ServedMarks, signal: AbortSignal): Promise<void> {
   let last = 0
   while (!signal.aborted) {

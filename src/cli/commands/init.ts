@@ -64,7 +64,6 @@ const readId = readAs(partnerSchema.shape.id)
 
 const readAddress = (text: string): string => (text === '' ? '' : readBase(text).href)
 
-/** Writes the configuration file. Throws `ADP_USAGE` if the file exists or the key cannot be read. */
 async function create(options: InitOptions): Promise<Answer> {
   const { out, force } = options
   await expectPlace(out, force, 'add the partner with --add, or replace the file with --force')

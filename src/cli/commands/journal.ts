@@ -404,7 +404,7 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
   ].join('\n')
 }
 
-/** The result of adopting the stages. `failure` is the reason why the stages could not be adopted, or `null` if they were adopted. */
+/** The result of adopting the stages. `failure` is the reason why they could not be adopted, or `null` if they were. */
 type TriedStages = AdoptedStages & { readonly failure: string | null }
 
 function formatAdopted({ readBackUntilMs, setAside }: Adopted, stages: TriedStages): string {

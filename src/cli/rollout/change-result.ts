@@ -33,7 +33,7 @@ interface Held extends CoolDown {
 interface Refused {
   readonly kind: 'refused'
   readonly message: string
-  /** The usual next step, if another step was asked for. */
+  /** The usual next step, if the refused step was another one. */
   readonly next?: NextStep
 }
 

@@ -51,7 +51,7 @@ export function countClass(count: number): string {
 
 type CodeClass = 'code:present' | 'code:absent' | 'code:neither' | 'code:both'
 
-/** Returns the class of the code of a mark, derived from `Present` and `Absent`, or `undefined` if one of them is not a boolean. */
+/** Returns the class of a mark's attendance code, derived from `Present` and `Absent`, or `undefined` if one of them is not a boolean. */
 export function codeClassOf(mark: Members): CodeClass | undefined {
   const present = memberOf(mark, 'Present')
   const absent = memberOf(mark, 'Absent')

@@ -4,7 +4,9 @@ import { compareMembers, compareValues, type ValueForm } from './compare-values.
 import { Findings, type OwnRules, verdictOnly } from './findings.ts'
 import { idOf, isMembers, memberOf, type Members, momentOf } from './values.ts'
 
-/** A property of records. The next step is advised only after records with the property have been compared. */
+/**
+ * A property of records, such as a comment. The next step of the rollout is advised only after records with this property were compared.
+ */
 export type RecordTrait = 'late' | 'comment' | 'correction'
 
 /**

@@ -31,7 +31,6 @@ export class Findings {
     this.insert(found)
   }
 
-  /** Adds an equivalence: by the named rule, the two forms of the field have the same meaning. */
   agree(rule: string, path: string): void {
     if (this.equivalences.size < MAX_FINDINGS) this.equivalences.set(`${rule} ${path}`, { rule, path })
   }

@@ -23,9 +23,9 @@ export function idOf(value: unknown): string | undefined {
   return value.toLowerCase()
 }
 
-/** A point in time. `unitNanos` is the unit of the last digit of its text, in nanoseconds. */
+/** A point in time. `unitNanos` is its precision: the value of the last digit of its text, in nanoseconds. */
 export interface Moment {
-  /** Seconds since 1970. */
+  /** Seconds since the epoch (1970). */
   readonly seconds: number
   readonly nanos: number
   readonly unitNanos: number

@@ -21,8 +21,8 @@ const typeKeys: Readonly<Record<string, string>> = {
 }
 
 /**
- * Returns observations about the interface of a partner that a reply of V2 shows, as names: `layout/nested/plain`, `part/msgtype`,
- * `envelope/data`, `mismatch/empty`, `error/400/ATT_VAL_2/…`, `type/eventType/…`. No name contains an id or a value of a record. Never
+ * Returns what a reply of V2 shows about the interface of a partner, as names such as `layout/nested/plain`, `part/msgtype`,
+ * `envelope/data`, `mismatch/empty`, `error/400/ATT_VAL_2/…` and `type/eventType/…`. No name contains an id or a value of a record. Never
  * throws for a malformed message.
  */
 export function observeExchange(exchange: LearnedExchange, limits: BatchLimits): readonly string[] {
@@ -116,7 +116,7 @@ function observeTypes(value: unknown, seen: Set<string>, depth: number): void {
 }
 
 const MAX_MESSAGE = 200
-/** Stands in for a text that may contain a value of a record. */
+/** Replaces a text that may contain a value of a record. */
 export const WITHHELD = '(withheld)'
 
 /** The words of the service's own error texts. No word of the set identifies a learner. */

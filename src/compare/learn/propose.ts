@@ -115,7 +115,7 @@ function proposeLayout(count: CountOf, current: string): Proposal {
   return { ...proposeValue('layout', current, choices), ...(isFlat && { note: NEEDS_AUTO }) }
 }
 
-/** In the flat layout, the part of a created record has no `Location` (service.md 4.2). */
+/** The note for the flat layout, in which the part of a created record has no `Location` (service.md 4.2). */
 const NEEDS_AUTO =
   'generic clients that need nested parts or Location, such as Microsoft.OData.Client and the SAP Cloud SDK, need auto'
 

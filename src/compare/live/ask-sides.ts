@@ -72,7 +72,7 @@ export function createAskSides(options: AskOptions): Readonly<Record<Side, AskSi
         .catch(failureOf)
       last.set(name, answering)
       const answer = await answering
-      // A request that was aborted because the adapter stopped shows nothing about the service.
+      // A request that was aborted because the adapter stopped says nothing about the service.
       return stopped.aborted && answer.kind !== 'answered' ? { kind: 'unsent', reason: 'stopped' } : answer
     }
   return { v2: askOn('v2', askV2), v3: askOn('v3', askV3) }

@@ -76,7 +76,7 @@ export async function openReply(
   const plan = await planOrRefusal(planWrites(request, body, partner, receivedMs, limits, oneSlice))
   if (plan instanceof AdapterError) return compareRefusals(reply.status, plan)
   const places = placesOf(plan.records.map(({ key }) => (key === '' ? undefined : key)))
-  // A batch that V2 refused as a whole shows nothing about its records.
+  // A refusal of the whole batch says nothing about its records, so they are not compared.
   if (kind === 'batch' && reply.status >= 400) return skipped('refused')
   if (plan.records.length === 0) return skipped('empty')
   const plain = await plainBody(reply)
@@ -184,7 +184,7 @@ function judgeRecords(
   })
 }
 
-/** Returns true if V2 judged the record invalid. Errors of credentials, rate limits or the service show nothing about the record. */
+/** Returns true if V2 judged the record invalid. Errors of credentials, rate limits or the service say nothing about the record. */
 const isRefusal = (status: number): boolean =>
   status >= 400 && status < 500 && ![401, 403, 408, 429].includes(status)
 

@@ -50,7 +50,7 @@ export interface ComparedExchange extends ExchangeHead {
   readonly check: CheckKind
   /** A hash that a request and its resends share, so that their counts are added once. If `undefined`, every exchange is counted. */
   readonly fingerprint?: string | undefined
-  /** Empty if the exchange was sampled but not compared. */
+  /** Empty if the exchange was sampled but could not be compared. */
   readonly records: readonly ComparedRecord[]
   /** The milliseconds from the reply until the other side showed each mark, for the checks `reply` and `readBack`. */
   readonly delaysMs: readonly number[]
@@ -167,7 +167,7 @@ export type SkipReason =
   | 'superseded'
   /** The request follows a next link, which only the side that created the link can serve. */
   | 'nextLink'
-  /** The answer continues in a next link. First pages in different orders hold different rows. */
+  /** The answer continues in a next link. Its first page may have other rows than the first page of the other side. */
   | 'paged'
   /** The request uses `$top` or `$skip` but specifies no order, so V2 and V3 may return different rows. */
   | 'unordered'

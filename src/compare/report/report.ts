@@ -34,7 +34,7 @@ export interface Report {
   readonly doubts: readonly RunDoubt[]
   readonly title: string
   readonly headline: string
-  /** The limits of the outcome, one sentence per doubt. */
+  /** The limits of the outcome: one sentence per doubt, and for a live run the advice and its missing conditions. */
   readonly limits: readonly string[]
   readonly classes: readonly ReportedClass[]
 }

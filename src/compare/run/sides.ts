@@ -22,7 +22,7 @@ export interface ComparedSide {
 
 export type OpenSession = (signal: AbortSignal) => Promise<ReadSession>
 
-/** Creates a side that returns pages as the service sends them: V2, or documents of V3 that the adapter passes through. */
+/** Creates a side that returns the pages of a service unchanged: pages of V2, or pages of V3 that the adapter passes through. */
 export function createUpstreamSide(openSession: OpenSession, resource: string): ComparedSide {
   return {
     page: async (query, signal) => {
