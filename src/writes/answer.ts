@@ -21,10 +21,10 @@ import { runRecords } from './run.ts'
 import { createReplyIds, encodeStoredRequest, type StoredRequest } from './stored-request.ts'
 import { openWriteSession } from './write-session.ts'
 
-/** The cost of preparing one record, or the reply part of a faulty record, in batch bytes that take as long to decode (`Slices.spend`). */
+/** The costs of preparing one record and the reply part of one faulty record, in batch bytes that take as long to decode. */
 const RECORD_WORK = 64
 const FAULT_WORK = 4_096
-/** Replaces the digest and the payload if the journal is not durable, because such a journal reads neither. */
+/** Takes the place of the digest and the payload in a journal that is not durable, because such a journal reads neither. */
 const NOTHING = new Uint8Array(0)
 
 /** Maps positions to the reply parts of records that are not sent, because they have faults or a newer record superseded them. */
@@ -36,8 +36,8 @@ type RefusedParts = ReadonlyMap<number, PartReply>
  * `ADP_TOKEN` or `ADP_FORBIDDEN` because V3 denied the credentials. Throws `ADP_OUTCOME_UNKNOWN` if an earlier copy of the batch may have
  * been applied and its result is not available now.
  *
- * Calls `expectCurrent` immediately before the batch becomes durable, which may be long after receipt if the batch was sent before. The
- * callback throws if another instance may by then send the writes of this client to V2.
+ * Calls `expectCurrent` immediately before the batch becomes durable. That may be long after receipt, because a resent batch waits for its
+ * earlier copies. The callback throws if another instance may meanwhile send the writes of this client to V2.
  */
 export async function answerWrites(
   context: WriteContext,
@@ -98,8 +98,8 @@ export async function answerWrites(
     begun = await begin()
     if (begun.kind === 'new' || begun.batch !== before.batch) continue
     if (begun.newer === undefined) throw resultLost()
-    // Gives up if newer records are still unknown after the wait, or if more newer records have arrived. An empty list means that newer
-    // marks were confirmed meanwhile, so one more round looks for superseded records. A second empty list would repeat for ever.
+    // Gives up if newer records are open or unknown even after the wait. An empty list means that newer marks were confirmed, so one more
+    // round finds the records that they superseded. Also gives up after a second empty list, because the loop might otherwise never end.
     if (before.newer !== undefined && (begun.newer.length > 0 || before.newer.length === 0))
       throw waitsForNewer()
   }
@@ -117,7 +117,7 @@ export async function answerWrites(
     positions: isDropped ? [] : [...plan.records.keys()].filter((position) => !refused.has(position)),
     after,
     mayBeApplied: (position: number) => mayBeApplied(sentToV2?.records[position]),
-    // Reads V3 before posting, because the journal may lack the keys of a batch that V2 received. Then only a read of V3 shows newer marks.
+    // Reads V3 before posting, because the journal may lack the keys of a batch that V2 received, and may therefore not know newer marks.
     isChecked: sentToV2 !== undefined && isReadBack(partner),
     isNew: true,
     clientWaits: true,
@@ -137,8 +137,8 @@ export async function answerWrites(
 }
 
 /**
- * Answers a known batch from the journal. Returns its state on V2 if V2 received it without a usable reply, so that V3 now serves it.
- * Returns `undefined` if the batch is no longer stored.
+ * Answers a known batch from the journal. If the batch was sent to V2 and no reply of V2 can be returned, returns the state of the batch on
+ * V2, so that V3 serves the batch now. Returns `undefined` if the batch is no longer stored.
  */
 async function answerKnown(
   context: WriteContext,

@@ -196,7 +196,7 @@ export function createFinisher(
       return await work(next)
     } catch (cause) {
       if (!isDamagedBatch(cause)) throw cause
-      // A later attempt could not read the batch either, so its records end now.
+      // Ends the records of the damaged batch now, because no later attempt could read the batch.
       const { batch, positions } = next
       const opened =
         positions === undefined ? orphans.get(batch) : await journal.reopen(batch, positions, undefined)
@@ -246,7 +246,7 @@ export async function runStored(
     after,
     unknown,
     mayBeApplied: (position) => mayBeApplied(records[position]),
-    // Reads V3 before posting, because an instance that could not reach the journal may have sent V2 newer marks that it does not know.
+    // Reads V3 before posting, because the journal may lack newer marks that an instance sent to V2 while it could not reach the journal.
     isChecked: (isOld || partner.v2 !== undefined) && isReadBack(partner),
     clientWaits,
     replyContext: { ...request.request, newId: context.newId },
@@ -303,7 +303,7 @@ async function endOpened(
 }
 
 /**
- * Ends orphans for which newer records of the same keys wait. The orphans become unknown dead letters, and the adapter never posts them.
+ * Ends orphans that delay newer records of the same keys. The orphans become unknown dead letters, and the adapter never posts them.
  * Throws the errors of `Journal.settle`.
  */
 export async function deadLetterSuperseded(

@@ -104,7 +104,7 @@ export async function planWrites(
   }
 }
 
-/** Replaces the time of receipt in a plan. A record for which the client gave another time keeps that time. */
+/** Replaces the time of receipt in a plan. A record whose client gave a time of its own keeps that time. */
 export function redate(plan: Plan, markedMs: number): Plan {
   if (markedMs === plan.markedMs) return plan
   const [before, RecordedOn] = [new Date(plan.markedMs).toISOString(), new Date(markedMs).toISOString()]

@@ -55,7 +55,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
     if (isPollDue) await poll()
     else if (byName.size > 0) cancelPoll = clock.after(POLL_MS, pollNow)
   }
-  // A failed poll is ignored, because the next wait starts another poll.
+  // Ignores a failed poll, because the next wait starts another poll.
   const pollNow = (): void => {
     poll().catch(() => undefined)
   }
@@ -143,8 +143,8 @@ function recordId({ batch, position }: RecordRef): string {
 }
 
 /**
- * Time in milliseconds for which a batch with unverified credentials may delay newer records of its keys. After this time the request
- * withdraws the unsent records of the batch.
+ * Longest time in milliseconds for which a batch with unverified credentials delays newer records of its keys. The request then withdraws
+ * the unsent records of the batch.
  */
 const GIVE_WAY_MS = 2_000
 
@@ -173,7 +173,7 @@ export function watchGiveWay(
     wait()
   })
   return {
-    /** Resolves once newer records have waited long enough. Never resolves if the credentials are accepted first. */
+    /** Resolves at the first check that finds newer records waiting. Never resolves if the credentials are accepted first. */
     due,
     stop: (): void => {
       isStopped = true

@@ -119,7 +119,7 @@ export function createRecovery(context: WriteContext, authorise: AuthoriseStored
   return {
     /** Takes over the orphans of dead instances and retries due records, first immediately and then every second. */
     start,
-    /** Retries batches that wait for credentials or for their partner, because a new configuration may have both. */
+    /** Retries batches that wait for credentials or for their partner, because a new configuration may provide what they lack. */
     retryWaiting: (): void => resting.endWaits(),
     /** Starts no further batches, and resolves once the batches in progress have ended. */
     stop: async (): Promise<void> => {
@@ -144,7 +144,7 @@ function isBehindOrphans({ orphans, active }: WriteContext, { batch, positions }
   return after.size > 0
 }
 
-/** The time that a batch rests after a failed run, in milliseconds. It doubles after each further run whose calls to V3 fail. */
+/** The time in milliseconds that a batch rests after a failed run. It doubles after each further run whose calls to V3 fail. */
 const AFTER_FAILURE_MS = 5_000
 const LONGEST_REST_MS = 40_000
 

@@ -178,7 +178,10 @@ function toOutcome(status: number): Outcome {
 export interface SentToV2 {
   /** The journal's number for the newest copy of the batch that was begun for V2. */
   readonly batch: number
-  /** When the first request that V2 may have applied arrived, or the last request if V2 applied none. `undefined` if no longer stored. */
+  /**
+   * The time of receipt of the first request that V2 may have applied, in milliseconds since the epoch. If V2 applied none, the time of the
+   * last request. `undefined` if the journal no longer stores the request.
+   */
   readonly receivedMs: number | undefined
   /** The state of each record: `unknown` if V2 may have applied the record. */
   readonly records: readonly Pick<StoredRecord, 'state' | 'superseded'>[]
@@ -352,8 +355,8 @@ function toSent(
   const records = planned.map(({ key }, position) => {
     const each = requests.map((stored) => recordIn(stored, position, planned.length))
     const sent = each.find(mayBeApplied)
-    // The record is superseded if a newer mark superseded it in the newest request that may have been applied, or in the last request. The
-    // last request decides for earlier requests too, because the journal may not have stored their keys.
+    // The record is superseded if a newer mark superseded it in the last request, or in the newest request that V2 may have applied. The
+    // last request counts in any case, because the journal may not have stored the keys of the others.
     const isSuperseded = [sent, each[0]].some((record) => record?.superseded === true)
     const state = isCut || sent !== undefined ? 'unknown' : 'notApplied'
     // All records were sent to V2 at once. If several records have the same key, V2 shows only the mark of the last record. The earlier
@@ -364,7 +367,10 @@ function toSent(
   return { batch, receivedMs: times.length === 0 ? undefined : Math.min(...times), records }
 }
 
-/** Returns the state of one record of a request to V2, which may have stored one record for all. `unknown` if the request is not stored. */
+/**
+ * Returns the state of one record of a request to V2. The journal may have stored a single record that stands for all records. The state is
+ * `unknown` if the request is not stored.
+ */
 function recordIn(
   stored: StoredBatch | undefined,
   position: number,

@@ -36,7 +36,8 @@ interface RelayOptions {
 export interface RelayedBatch {
   readonly batch: number
   /**
-   * Stores how the request ended. If the journal cannot store it, recovery ends the batch as unknown. Must be called once. Never rejects.
+   * Stores how the request ended. If the journal cannot store the end, recovery ends the batch as unknown. Must be called. Only the first
+   * call has an effect. Never rejects.
    */
   readonly recordEnd: (end: RelayEnd) => Promise<void>
   /** Resolves with false once the lease of the batch is lost. */
@@ -65,7 +66,7 @@ const ASK_MS = 100
 /**
  * Records a write in the journal before it is sent to V2, so that a resend is recognised and the records of each key stay in order. Does
  * not store the body. Throws the errors of `Journal.begin` if `recordWithinMs` is `undefined`. With `recordWithinMs`, a late or unreachable
- * journal is not an error, and a journal that stores the write late also gets its outcome.
+ * journal is not an error. If the journal stores the write late, `recordEnd` still stores the outcome.
  */
 export async function beginRelayed(
   context: WriteContext,

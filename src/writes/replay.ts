@@ -22,15 +22,16 @@ import { createReplyIds, decodeStoredRequest, wasOnV2 } from './stored-request.t
 import { openWriteSession } from './write-session.ts'
 
 /**
- * Time in milliseconds after which a waiting resend asks another instance to hand its batch over, because that one may lack credentials.
+ * Time in milliseconds after which a waiting resend asks the instance that has the batch to hand it over, because that instance may lack
+ * credentials.
  */
 const ASK_AFTER_MS = 1_000
 /** The share of the open records that must end before a batch is read again, so that a large batch is read only a few times. */
 const SHARE_AT_A_TIME = 1 / 16
 
 /**
- * Answers a resent batch with its stored parts, byte for byte. While another request still posts the batch, sends each part as soon as it
- * is known. Posts records again that were not applied, and reads back records whose outcome is unknown. "Not applied" is answered only for
+ * Answers a resent batch with its stored parts, byte for byte. While another request still posts the batch, sends the parts as they become
+ * known. Posts records again that were not applied, and reads back records whose outcome is unknown. "Not applied" is answered only for
  * records that recovery will not post. Returns `undefined` if the batch is no longer stored. Throws `ADP_OUTCOME_UNKNOWN` if the other
  * request takes longer than the budget, or if the journal is unavailable or damaged, because the batch may have been applied. Also throws
  * the errors of `checkToken`.

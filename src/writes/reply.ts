@@ -37,7 +37,8 @@ export interface Reply {
 }
 
 /**
- * Opens the reply once its form and ids are known. The reply to a resend has the ids of the first reply. `timing` returns `Server-Timing`.
+ * Opens the reply once its form and ids are known. The reply to a resend has the ids of the first reply. `timing` returns the value of the
+ * header field `Server-Timing`.
  */
 export type OpenReply = (
   form: Pick<WriteRequest, 'layout' | 'msgtypeResponse' | 'recordsUrl'>,
@@ -183,7 +184,7 @@ export function tallyOf({ records }: StoredBatch): BatchTally {
 }
 
 const SUPERSEDED_STATUS = errorRules.ADP_SUPERSEDED_UNKNOWN.status
-/** The outcome that a client is told for a record that was not applied, but that recovery may post at any time. */
+/** The outcome that a client gets for a record that was not applied, but that recovery may post at any time. */
 export const mayBePosted = { kind: 'unknown', reason: 'stillTried' } as const
 const neverSent = { kind: 'notApplied', reason: 'stopped', retryAfterMs: undefined } as const
 

@@ -80,7 +80,10 @@ export function createResolveUnknown(
   const { journal, echoes, clock, nowMs, onVisible } = context
   const readLost = createLostReading(context, partner)
   const allMs = spacingMs.reduce((sum, ms) => sum + ms, 0)
-  /** Returns `undefined` if the journal fails. If the batch was on V2 before, records received after that first copy count as newer. */
+  /**
+   * Returns the marks of the record's key that the journal knows, or `undefined` if the journal fails. If V2 may have applied the batch
+   * before, records that were received after the first copy of the batch count as newer.
+   */
   const knownMarks = ({ position, receivedMs }: ReadBackTask): Promise<KnownMarks | undefined> =>
     journal.knownMarks({ batch, position }, wasOnV2 ? receivedMs : undefined).catch(unlessUnreachable)
   const conclude = async (
@@ -124,7 +127,7 @@ export function createResolveUnknown(
   const pauseBefore = (index: number, { execution }: Sent, sureMs: number): number | undefined => {
     const spaceMs = spacingMs[Math.min(index, spacingMs.length - 1)]
     if (spaceMs === undefined) return undefined
-    // The first read needs no pause if the record was sent long ago. The reads after a failed read do need one.
+    // The first read needs no pause if the record was sent long ago. A later read needs one, because the read before it decided nothing.
     const untilSureMs = Math.max(0, Math.ceil(sureMs - clock.nowMs()))
     if (index === 0) return Math.min(spaceMs, untilSureMs)
     if (index < spacingMs.length || execution === undefined) return spaceMs

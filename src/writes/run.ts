@@ -140,7 +140,7 @@ export async function runRecords(
     leaveToRecovery(own)
     throw new AdapterError(
       'ADP_OUTCOME_UNKNOWN',
-      'The outcome of the records could not be stored. They were sent and may have been applied. Resend the same batch to get the result.',
+      'The outcomes of the records could not be stored. The records may have been applied. Resend the same batch to get the result.',
       { cause },
     )
   } finally {
@@ -256,7 +256,7 @@ function createSettler(
     cancelTimer = undefined
     if (flushing !== undefined || pending.length === 0) return
     flushing = flush()
-    // Only stops the run here. `flushed` awaits the same promise and rejects with its error.
+    // Only stops the run, because `flushed` awaits the same promise and rejects with its error.
     flushing.catch(fail)
   }
   const fail = (): void => {

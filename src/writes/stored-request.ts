@@ -121,7 +121,7 @@ export function readSending(payload: Uint8Array | undefined): Pick<StoredRequest
   try {
     return decodeStoredRequest(payload)
   } catch {
-    // An unreadable request is no error here. `runStored` also finds that it cannot be read, and makes its records dead letters.
+    // An unreadable request is not an error here. `runStored` also finds that it cannot be read, and makes its records dead letters.
     return {}
   }
 }

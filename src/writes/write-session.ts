@@ -47,7 +47,7 @@ export interface SessionOptions {
   readonly together?: number | undefined
 }
 
-/** Opens a session that posts records. If V3 first replies 401 to the adapter's own token, the session renews the token once. */
+/** Opens a session that posts records. If V3 replies 401 to the adapter's own token before any other outcome, renews the token once. */
 export function openWriteSession(
   context: WriteContext,
   authorisation: Authorisation,
@@ -88,7 +88,7 @@ export function openWriteSession(
     else if (outcome.kind === 'refused' && ownDenial(outcome.error) === undefined) onDenied(outcome.error)
     return outcome
   }
-  /** Describes the records of the run that an earlier run may have sent in a `$batch` that is not over yet. */
+  /** The number of records that an earlier run may have sent in a `$batch`, and the maximum number of records in such a `$batch`. */
   let sentBefore: SentTogether & { readonly atOnce: number } = { records: 0, atOnce: 1 }
   const executionBefore = ({ first, isPast }: WriteTask) =>
     first === 'readBack' && !isPast && sentBefore.atOnce > 1
