@@ -13,7 +13,7 @@ type AfterContext = Pick<
   'accepted' | 'guards' | 'seen' | 'comparison' | 'recorder' | 'events' | 'slicing' | 'byteBudget' | 'nowMs'
 >
 
-/** Maximum sizes of replies that are copied, in bytes. */
+/** Maximum sizes in bytes of the copies of replies to sampled reads and writes. */
 const MAX_READ_BYTES = 1_048_576
 const MAX_WRITE_BYTES = 8_388_608
 
@@ -174,7 +174,8 @@ async function ofRelay(
 }
 
 /**
- * Returns the outcome for an error, or `undefined` if the client, the journal or overload caused the error, which affect both sides alike.
+ * Returns the outcome for an error, or `undefined` if the client, the journal or overload caused the error, because such errors affect both
+ * sides alike.
  */
 function ofFailure(cause: unknown, side: Side): Outcome | undefined {
   if (!(cause instanceof AdapterError)) return isAbort(cause) ? undefined : 'serverError'

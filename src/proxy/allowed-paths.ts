@@ -5,7 +5,7 @@ import { pathOf } from '../http/request-target.ts'
 import { createPathTest, segmentsOf } from './path-pattern.ts'
 
 /**
- * An entry of the pass-through list: a pattern for `createPathTest`, with the allowed `methods`. Default: the methods of `methodsOfKind`.
+ * An entry of the pass-through list: a pattern for `createPathTest`, with the allowed `methods`. Default: the result of `methodsOfKind`.
  */
 export type AllowedPath = string | { readonly path: string; readonly methods: readonly string[] }
 

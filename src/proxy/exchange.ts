@@ -38,7 +38,7 @@ export interface ExchangeResult {
   plan?: Plan | undefined
   /** The parts of the reply to a write that V3 serves, by position. The parts have no JSON if the reply is not copied. */
   readonly parts: Map<number, PartReply>
-  /** The time at which the latest of `parts` was known. */
+  /** The time at which the last of `parts` was set, in milliseconds since the epoch. */
   settledMs?: number
   /** The outcome. Missing if the exchange failed, or if the outcome is not needed. */
   outcome?:
@@ -46,10 +46,10 @@ export interface ExchangeResult {
     | { readonly kind: 'answered'; readonly answered: Answered }
     | {
         readonly kind: 'relayed'
-        /** The decompressed body, or `undefined` if the body cannot be read. */
+        /** The decompressed body of the request, or `undefined` if the body cannot be read. */
         readonly body: Buffer | undefined
         readonly outcome: ForwardOutcome
-        /** The time at which V2's reply ended or failed. */
+        /** The time at which V2's reply ended or failed, in milliseconds since the epoch. */
         readonly endedMs: number
       }
     /** A read. `reply` is the copy of its reply, or `undefined` if no copy was made. */

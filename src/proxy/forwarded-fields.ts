@@ -128,7 +128,7 @@ function itemsOf(field: string | string[] | undefined): string[] {
  * as the next request on the connection. Without the credentials, the request would be denied.
  */
 const KEPT: ReadonlySet<string> = new Set(['content-length', 'authorization', 'ocp-apim-subscription-key'])
-/** The forwarding fields that `replaceForwarding` has set. `REPLACED` fields of a client are dropped; Node.js itself answers `Expect`. */
+/** The forwarding fields that `replaceForwarding` sets. A client's `REPLACED` fields are not forwarded. Node.js itself answers `Expect`. */
 const FORWARDED = ['x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'] as const
 const REPLACED: ReadonlySet<string> = new Set([
   ...FORWARDED,
@@ -136,7 +136,8 @@ const REPLACED: ReadonlySet<string> = new Set([
 ])
 const CREDENTIALS: ReadonlySet<string> = new Set(['authorization', 'ocp-apim-subscription-key'])
 /**
- * Of these fields only the first occurrence is forwarded. The adapter judges the first; a service might use the last, of another client.
+ * The fields of which only the first occurrence is forwarded. The adapter checks the first value, but a service might use the last value,
+ * which may name another client.
  */
 const ONCE: ReadonlySet<string> = new Set(['authorization', 'content-type'])
 

@@ -324,7 +324,7 @@ class ForwardedRequest implements ReplySink {
     try {
       this.writer.end((reply) => this.settle({ kind: 'answered', status, reply }))
     } catch (cause) {
-      // Treats a reply whose head Node.js refuses to send as no reply.
+      // Treats the reply as lost if Node.js refuses to send its head.
       this.head = undefined
       this.onFailure(cause instanceof Error ? cause : CLIENT_CLOSED, true)
     }

@@ -32,7 +32,7 @@ const MAX_KEPT_BYTES = 8_388_608
 const SETTLE_WITHIN_MS = 250
 /**
  * The time in milliseconds that the adapter waits for the journal before it sends V2 a write that the journal has not recorded. The wait is
- * longer for `keys`, because V3 may have served the same write before, and only the journal knows.
+ * longer for `keys`, because V3 may have served the same write before, and only the journal knows whether it did.
  */
 const RECORD_WITHIN_MS = { identity: 250, keys: 1_000 } as const
 

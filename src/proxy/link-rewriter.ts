@@ -48,7 +48,8 @@ const NO_BYTES = Buffer.alloc(0)
 export class LinkRewriter {
   private readonly links: ReplyLinks
   /**
-   * The number of bytes at the beginning of a link that decide whether it is rewritten. Doubled, because each character may be an escape.
+   * The number of bytes at the beginning of a link that decide whether it is rewritten. Doubled, because an escaped character takes
+   * two bytes.
    */
   private readonly decidingBytes: number
   /** The last bytes of the input, if they may be the beginning of a link or of its name. */

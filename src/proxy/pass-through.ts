@@ -37,8 +37,8 @@ const CLIENT_GONE = 499
 
 /**
  * Creates the pass-through, which forwards requests to V3 unchanged, with the partner's credentials. If V3 answers 401 to a token of the
- * adapter, the token is renewed. A GET or HEAD without a body is then sent once more. Any other request gets 502 `ADP_V3_CREDENTIALS`,
- * because its body has already been streamed.
+ * adapter, the token is renewed. A GET or HEAD without a body is then sent once more. Any other request is not repeated, and its client
+ * gets 502 `ADP_V3_CREDENTIALS`.
  */
 export function createPassThrough(options: PassThroughOptions) {
   const { accepted, events, clock, nowMs } = options
@@ -50,7 +50,8 @@ export function createPassThrough(options: PassThroughOptions) {
   const methodsOf = createAllowedMethods(options.allow)
 
   /**
-   * Throws `ADP_V3_CREDENTIALS` if V3 denied the adapter's own credentials. Otherwise passes V3's 401 to the client, which can correct it.
+   * Throws `ADP_V3_CREDENTIALS` if V3 denied the adapter's own credentials. Otherwise sends V3's 401 to the client, because the client can
+   * correct its credentials.
    */
   const answerDenial = (
     { partner }: Authorisation,
@@ -75,8 +76,9 @@ export function createPassThrough(options: PassThroughOptions) {
     /**
      * Serves an authorised request under its rate limit: GET and HEAD as reads, other methods as writes. `links` maps paths of V3 to
      * addresses of the adapter. The first matching entry applies, and a link without an entry keeps its path. `queryRewritten` is true if
-     * the query differs from the client's, so that errors must not name a position in it. Throws `ADP_NOT_FOUND` or `ADP_PATH` for a path
-     * that is not on the list. Throws `ADP_BUDGET_EXCEEDED` or `ADP_OVERLOADED` (503) if the request would wait too long.
+     * the query differs from the client's, so that errors must not name a position in it. Throws `ADP_NOT_FOUND` for a path that is not
+     * on the list, `ADP_PATH` for an unreadable path, and the errors of `createBatchCheck`. Throws `ADP_BUDGET_EXCEEDED` or
+     * `ADP_OVERLOADED` (503) if the request would wait too long.
      */
     handle: async (
       request: IncomingMessage,

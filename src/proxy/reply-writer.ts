@@ -21,7 +21,7 @@ export interface ReplyOptions {
   readonly held: HeldBytes
   /** Called with the copy once the whole reply has arrived. The last bytes are sent to the client when the returned promise settles. */
   readonly onWhole: ((reply: WireReply) => void | Promise<void>) | undefined
-  /** Called when the client has read enough to receive more data, after `data` returned false. */
+  /** Called when the caller may continue after `data` returned false, and when the client has disconnected. */
   readonly onDrain: () => void
 }
 
@@ -36,7 +36,7 @@ export class ReplyWriter {
   private readonly options: ReplyOptions
   private head = { status: 0, reason: '', fields: [] as string[] }
   private rewriter: Pick<LinkRewriter, 'write'> | undefined
-  /** The body to rewrite that arrived in the same turn as the head. If it is complete, `Content-Length` can be corrected, not removed. */
+  /** The pieces of a body to rewrite until the head is sent. If they are the whole body, `Content-Length` is corrected and not removed. */
   private whole: Buffer[] | undefined
   private copy: Buffer[] | undefined
   private copied = 0

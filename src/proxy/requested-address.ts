@@ -49,7 +49,7 @@ export function v3LinkSegment(secret: Uint8Array, owner: string): string {
   return V3_LINK_SEGMENT + proofOf(secret, owner)
 }
 
-/** Returns true if the side that the marker names issued the link to this owner. */
+/** Returns true if V3 issued the link to this owner. Also returns true for every link of V2, because V2 validates its own links. */
 export function isIssuedTo(marker: LinkMarker, secret: () => Uint8Array, owner: string): boolean {
   return marker.side === 'v2' || marker.proof === proofOf(secret(), owner)
 }

@@ -101,7 +101,7 @@ export function openReply(
   }
 }
 
-/** Counts the bytes of a reply, even above the budget, because the reply to a batch that may be applied must not be refused. */
+/** Counts the bytes of a reply, even above the budget, because the reply to a batch that may have been applied must not be refused. */
 export function countReply({ byteBudget, accepted }: ProxyContext, exchange: Exchange, bytes: number): void {
   const held = byteBudget.open(accepted.queueKey(exchange.client))
   held.add(bytes)
