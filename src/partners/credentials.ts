@@ -14,7 +14,7 @@ type OwnCredential = 'subscriptionKey' | 'token'
 
 interface VerdictListener {
   readonly accepted: (partner: string) => void
-  /** Called only for credentials that V3 accepted before. A denial of other credentials says nothing about the partner. */
+  /** Called if V3 denied credentials that V3 or V2 accepted before. A denial of other credentials says nothing about the partner. */
   readonly denied: (partner: string) => void
   readonly ownDenied: (partner: string, what: OwnCredential) => void
 }

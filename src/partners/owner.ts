@@ -19,7 +19,8 @@ export interface ClientIdentity {
   /** The SHA-256 of the subscription key and the token, in base64url. */
   readonly credentialsHash: string
   /**
-   * False if no claim of the token names the client. The token then has a share of its own, and recovery uses it for its own records only.
+   * False if no claim of the token names the client. The token then has a share of its own, and recovery uses the token only for batches
+   * that were sent with it.
    */
   readonly isNamed: boolean
   /** The school that the token names, as text, or `undefined` if the token names no school. */

@@ -146,7 +146,10 @@ export async function authoriseClient(known: Client, rateLimits: RateLimits): Pr
   return { ...who, credentials: withToken(token), renew }
 }
 
-/** Authorises work without a client, by credentials that were `shown` earlier or by the partner's own. Otherwise returns `credentials`. */
+/**
+ * Authorises work without a client, by credentials that were `shown` earlier or by the partner's own. Returns `credentials` if there are
+ * none.
+ */
 export function authoriseWithout(
   partner: Partner,
   rateLimits: RateLimits,

@@ -113,8 +113,8 @@ const BYTES = 4
 const MAX_SALT = 15
 
 /**
- * Encodes the rows that the client already has, with a salt for which no row of `left` has the same fingerprint. A count of rows would not
- * suffice, because V3 promises no order.
+ * Encodes the rows that the client already has as fingerprints. Chooses a salt that gives none of the rows `left` the fingerprint of an
+ * encoded row. A count of rows would not suffice, because V3 promises no order.
  */
 export function writeGivenRows(given: readonly FlatReply[], left: readonly FlatReply[]): string {
   const keys = new Set(given.map(keyOf))
