@@ -40,7 +40,7 @@ interface Scope {
   readonly aliases: ReadonlyMap<string, Expr>
   /** The aliases whose values contain this expression. A reference to one of these aliases would be circular. */
   readonly openAliases: ReadonlySet<string>
-  /** Counts the lambda variables and alias references so far. All scopes of one check share this object. */
+  /** The number of lambda variables and of alias references so far. All scopes of one check share this object. */
   readonly used: { variables: number; aliases: number }
   /** The value of `now()`, in milliseconds since 1970. */
   readonly now: number

@@ -5,8 +5,8 @@ import type { Cursor } from './cursor.ts'
 const guidPattern = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/iy
 const datePattern = /-?(?:0\d{3}|[1-9]\d{3,})-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])/y
 const timePattern = /(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:\.\d{1,12})?)?/y
-// A space stands for the "+" of an offset, because form encoding turns "+" into a space. Nothing else can follow here that begins with a
-// space and a time.
+// A space stands for the "+" of an offset, because form encoding turns "+" into a space. No valid query has a space and then a time in this
+// place.
 const offsetPattern = /[Zz]|[+\- ](?:[01]\d|2[0-3]):[0-5]\d/y
 const numberPattern = /[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const negativeInfinity = /-INF(?!\w)/y

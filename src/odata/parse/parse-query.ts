@@ -56,8 +56,8 @@ export function parseKey(text: string): readonly KeyPart[] {
  * other name is ignored.
  *
  * Throws `QueryError` (`ADP_QUERY`, 400) with the name of the option and the position in its decoded value, or position 0 if the option
- * itself is not allowed. If an option has no value or a malformed name, the error has no `option`, and its position is that in the raw
- * string.
+ * itself is not allowed. If an option has no value or a malformed name, the error has no `option`, and its position is the position in
+ * the raw string.
  */
 export function parseQuery(query: string): QueryOptions {
   const seen = new Set<string>()
