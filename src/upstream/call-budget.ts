@@ -12,9 +12,9 @@ export interface CallBudget {
    */
   take(): Promise<number>
   /**
-   * Delays the next call by `ms`, because the service asked for a pause. With `wholeKey` (after a 429) and a rate limit, pauses all calls
-   * with the subscription key instead, for at most `budgetMs`, so that the next `take` waits. Resolves to false at once if the pause would
-   * end after the deadline or the client has disconnected.
+   * Delays the next call by `ms`, because the service asked for a pause. If `wholeKey` is true (after a 429) and there is a rate limit,
+   * pauses all calls with the subscription key instead, for at most `budgetMs`, and resolves at once. The next `take` then waits. Resolves
+   * to false at once if the pause would end after the deadline or the client has disconnected.
    */
   pause(ms: number, wholeKey: boolean): Promise<boolean>
   leftMs(): number

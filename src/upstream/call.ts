@@ -73,7 +73,7 @@ export class StreamCall implements ConnectionUser {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // Stops a call that ended while its connection was being opened. Throwing keeps the connection, which an abort would close.
+    // Stops a call that ended while its connection was being opened. Throwing leaves the connection open, and an abort would close it.
     if (this.done) throw new AdapterError('ADP_BUDGET_EXCEEDED', 'The call ended before it was sent.')
     this.sink.beforeSend()
     this.controller = controller
@@ -166,7 +166,7 @@ interface CallRequest extends Dispatcher.DispatchOptions {
   readonly headers: string[]
 }
 
-/** A group of calls with one deadline. `withdraw` ends those of its calls that are not sent yet. */
+/** A group of calls with one deadline. `withdraw` ends the calls of the group that are not sent yet. */
 export class CallGroup {
   readonly leftMs: () => number
   private readonly clock: Clock

@@ -11,7 +11,7 @@ import { skipContinue } from './skip-continue.ts'
 export interface UpstreamCall {
   readonly kind: 'write' | 'batch' | 'read' | 'passThrough'
   readonly status: number | undefined
-  /** The time from writing the request to the status line or the failure. */
+  /** The time in milliseconds from the start of writing the request to the status line or the failure. */
   readonly durationMs: number
 }
 
@@ -19,9 +19,9 @@ export type OnCall = (call: UpstreamCall) => void
 
 export interface UpstreamTimeouts {
   readonly connectMs: number
-  /** Maximum time from the end of the request to the status line. */
+  /** Maximum time in milliseconds from the end of the request to the status line. */
   readonly headersMs: number
-  /** Maximum time between two pieces of the body. Default: 20,000. */
+  /** Maximum time in milliseconds between two pieces of the body. Default: 20,000. */
   readonly bodyMs?: number | undefined
 }
 
@@ -84,8 +84,8 @@ export interface Connections {
   /** Sends a request over a free connection, or queues the request until the fair queue assigns a connection to its client. */
   dispatch(request: Dispatcher.DispatchOptions, user: ConnectionUser, wait?: ConnectionWait): void
   /**
-   * Counts a connection that the caller opens itself against `connections`. Calls `use` with a function that ends the reservation, or
-   * `refused`.
+   * Reserves one of the `connections` for a connection that the caller opens itself. Calls `use` with a function that ends the reservation,
+   * or calls `refused` if the caller may not open a connection.
    */
   reserve(wait: ConnectionWait, use: (release: () => void) => void, refused: () => void): void
   held(): number

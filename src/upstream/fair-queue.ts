@@ -31,7 +31,7 @@ export interface Quota {
   resize(capacity: number): void
 }
 
-/** The maximum ratio of a holder's part to the free part. One holder alone gets eight ninths, two holders get eight seventeenths each. */
+/** The maximum ratio of what one holder holds to what is free. A single holder gets at most 8/9 of the capacity, and each of two holders 8/17. */
 const TIMES_FREE = 8
 /** The fraction of the capacity that all newcomers together may hold. */
 const NEWCOMERS_FRACTION = 1 / 4

@@ -90,7 +90,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
       : createReservedSlots(limit, clock, slots, () => serve())
   let pausedUntilMs = -Infinity
   let lastPauseMs = -Infinity
-  /** When the last pause of any instance ended, and when the store was asked for it. */
+  /** The end of the last pause of all instances, as last read from the shared store, and the time of this read. */
   let shared = { pauseMs: -Infinity, askedMs: -Infinity }
   let cancelWake: (() => void) | undefined
   /**
@@ -326,8 +326,8 @@ function createReservedSlots(
   let reserved: Reserved[] = []
   let isReserving = false
   /**
-   * The value of `aloneSinceMs` at a reservation that followed a whole window without other instances. While this value stays the same, the
-   * instance uses its own tokens.
+   * The value that `aloneSinceMs` had at a reservation after a whole window without other instances. While `aloneSinceMs` returns the same
+   * value, the instance uses its own tokens.
    */
   let ownSinceMs: number | undefined
   const reserve = (slots: RateSlots, wanted: number): void => {
