@@ -108,7 +108,7 @@ export function historyEntities(school: School, since = -Infinity): Entity[] {
   })
 }
 
-/** Returns the states that the mark of a row has had, oldest first, as V2 shows them. Leaves out writes after effect `asOf`. */
+/** Returns the states of the mark of a row before and after each write, oldest first, as V2 shows them. Leaves out writes after effect `asOf`. */
 export function historyViews(school: School, { position }: Row, asOf = Infinity): RecordView[] {
   const { marks } = school
   if (marks.lastSeq() === 0) return []

@@ -27,7 +27,10 @@ const schema = z.strictObject({
 
 type DifferencePlan = z.output<typeof schema>
 
-/** The kind of the changed ids that the difference `id` shows. A read by a changed id finds the mark. */
+/**
+ * The kind (see `Identities`) of the id that a mark with the difference `id` shows in place of its own id. A read by this id finds the mark
+ * too.
+ */
 export const otherIdKind = 'otherMark'
 
 /** Creates the differences between V2 and V3, which affect only reads of marks. Without a plan, there are no differences. */

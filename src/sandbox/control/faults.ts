@@ -33,7 +33,10 @@ const schema = z.discriminatedUnion('kind', [
   z.strictObject({ ...scope, kind: z.literal('truncate'), bytes: z.int().min(0) }),
   z.strictObject({ ...scope, kind: z.literal('brokenGzip') }),
   z.strictObject({ ...scope, kind: z.literal('slowBody'), bytesPerSecond: z.int().min(1) }),
-  /** Waits `ms` milliseconds before each request of a V3 batch. `resetAfterMs` resets the connection after that time, during the batch. */
+  /**
+   * Waits `ms` milliseconds before each request of a V3 batch. `resetAfterMs` also resets the connection after this number of milliseconds,
+   * while the service still handles the batch.
+   */
   z.strictObject({
     ...scope,
     kind: z.literal('pace'),
@@ -143,7 +146,10 @@ export function createFaultPlan(random: Random, lastSeq: (lagMs?: number) => num
   }
   return {
     ...setting,
-    /** Returns the combined effect of the faults that apply to a request, or `undefined` if no fault applies. Counts these faults. */
+    /**
+     * Returns the combined effect of the faults that apply to a request, or `undefined` if no fault applies. The request counts for the
+     * `skip` and `count` of each matching fault.
+     */
     strike: (method: string, path: string): Disturbance | undefined => {
       const struck = counted.filter((one) => strikes(one, method, path))
       return struck.length === 0 ? undefined : join(struck)

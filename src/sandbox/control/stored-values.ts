@@ -11,7 +11,7 @@ export const valueRulesSchema = z.strictObject({
   times: z
     .enum(['keep', 'seconds', 'roundSeconds', 'sqlDatetime', 'minutes', 'roundMinutes'])
     .default('keep'),
-  /** The source of `RecordedOn`: the client's time if it sent one, or always the time of the service. */
+  /** The source of `RecordedOn`: the time that the client sent, if there is one, or always the time of the service. */
   clock: z.enum(['client', 'server']).default('client'),
   /** The time in milliseconds by which the clock of the service is ahead (positive) or behind (negative). */
   offsetMs: z.int().min(-864_000_000).max(864_000_000).default(0),

@@ -74,7 +74,7 @@ export function methodNotAllowed(...methods: string[]): Reply {
   return { ...reply, headers: { ...reply.headers, Allow: allowed } }
 }
 
-/** Returns the gateway's refusal of a token that lacks the domain (service-facts 12), or `undefined` if it has this domain or all domains. */
+/** Returns the gateway's refusal of a token that lacks the domain (service-facts 12), or `undefined` for any other token. */
 export function refuseDomain(
   { domains }: { readonly domains: ReadonlySet<string> | undefined },
   domain: string,

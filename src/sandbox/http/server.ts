@@ -34,7 +34,7 @@ function createApp(parts: PortParts): Express {
   app.use('/_sandbox', parts.control)
   const { issueToken } = parts
   if (issueToken !== undefined) {
-    // Any prefix matches, because the real identity service has its own host.
+    // Accepts any path that ends in `/connect/token`. The real identity service has its own host, so a prefix says nothing here.
     app.post(/\/connect\/token$/i, async (request, response) => {
       const body = await readBody(request, { maxBytes: maxFormBytes, contentEncoding: undefined })
       sendReply(response, issueToken(request.headers['content-type'], body.toString('utf8')))

@@ -37,8 +37,8 @@ CREATE TABLE patch (learner INTEGER PRIMARY KEY, body TEXT NOT NULL);
 `
 
 /**
- * The version of the seeded content. Increment the version with each change of the content, so that old files are refused. Changes of the
- * tables are detected without it.
+ * The version of the seeded content. Increment the version with each change of the content, so that old files are refused. A change of the
+ * tables needs no new version, because a hash of the table definitions detects the change.
  */
 const SEED_VERSION = '4'
 

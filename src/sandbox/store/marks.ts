@@ -185,7 +185,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
       inRange.all(learner, first, last).map((row) => readMark(ids, row)),
     /** Returns the marks that were written since a time in milliseconds since 1970, in the order of the writes, without seeded marks. */
     changedSince: (ms: number): Mark[] => changed.all(ms).map((row) => readMark(ids, row)),
-    /** Returns the states of marks that writes at or after an instant created or replaced, in the order of the writes. */
+    /** Returns the states of marks that were created or replaced by writes at or after an instant, in the order of the writes. */
     history: (ms: number): MarkChange[] => {
       const first = integerOrNull(firstSince.get(ms) ?? {}, 'seq') ?? Infinity
       return changes
@@ -193,7 +193,7 @@ export function createMarkStore(database: DatabaseSync, ids: Identities) {
         .map(readChange)
         .filter(({ changedBy }) => changedBy >= first)
     },
-    /** Returns all states of the mark of one learner and session that writes created or replaced. */
+    /** Returns the states of the marks of one learner and session that were created or replaced by writes, in the order of the writes. */
     historyOf: ({ learner, session }: Pick<Mark, 'learner' | 'session'>): MarkChange[] =>
       changesOfSession.all(learner, session).map(readChange),
     /** Returns the state of a mark after effect `at`, or `undefined` if its session had no mark at this time. */
