@@ -104,7 +104,7 @@ export function checkAlarms({ nowMs, found, partners, entries, health }: Evidenc
   if (health?.journal === 'damaged')
     add('journalDamaged', 'The journal is damaged. Writes get 503, and nothing is posted.')
   if (health !== undefined && (health.stagesAgeMs ?? Infinity) > STAGES_MS)
-    add('stagesStale', 'The adapter cannot read the stages, so it does not see a step back.', {
+    add('stagesStale', 'The adapter cannot read the stages, so it would not notice a step back.', {
       sinceMs: health.stagesAgeMs === undefined ? undefined : nowMs - health.stagesAgeMs,
     })
   for (const { kind, partner, count, sinceMs } of found?.trouble ?? []) {

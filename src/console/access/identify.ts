@@ -61,7 +61,7 @@ export function createHostCheck({ host, hosts }: Pick<ConsoleConfig, 'host' | 'h
   }
 }
 
-/** The number of failed attempts that one address may make at once. After each `EACH_MS`, one attempt no longer counts. */
+/** The number of failed attempts that one address may make at once, and the milliseconds after which one of these attempts no longer counts. */
 const BURST = 10
 const EACH_MS = 6_000
 const MAX_ADDRESSES = 10_000
@@ -70,7 +70,7 @@ export function createLoginLimit(nowMs: () => number) {
   /** The times at which the last failed attempt of each address no longer counts. */
   const untilMs = new Map<string, number>()
   return {
-    /** Returns the seconds that this address must wait before its next attempt; 0 if it may try now. */
+    /** Returns the seconds that this address must wait before its next attempt, or 0 if the address may try now. */
     waitOf: (address: string): number =>
       Math.ceil(Math.max(0, (untilMs.get(address) ?? 0) - nowMs() - (BURST - 1) * EACH_MS) / 1_000),
     failed: (address: string): void => {

@@ -1,7 +1,7 @@
 import type { Metrics } from '../../observability/metrics.ts'
 import type { Counted } from './counts.ts'
 
-/** The counters whose growth is stored. The values with the same value of `label` are added up. */
+/** The counters whose growth is stored. All values of a counter that have the same `label` are added up. */
 const stored = [
   { name: 'v3', metric: 'markbridge_v3_call_duration_seconds', label: 'status' },
   { name: 'v2', metric: 'markbridge_v2_call_duration_seconds', label: 'status' },

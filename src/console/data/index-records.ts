@@ -17,7 +17,7 @@ import type { ConsoleDatabase } from './open-database.ts'
 import type { HashedKind, UnreadableReason } from './port.ts'
 import { type RowOf, rowsOf, tableOf } from './schema.ts'
 
-/** The searchable parts of a stored request, as the client wrote them. */
+/** The searchable content of a stored request, as the client wrote it. */
 export interface ReadableRequest {
   readonly boundary: string | undefined
   /** The records in the order of the batch, with `undefined` for a record that cannot be read. */

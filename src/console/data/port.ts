@@ -114,7 +114,7 @@ export interface Instance {
 export interface IndexState {
   /** The number of batches that are not counted or not searchable yet. */
   readonly waiting: number
-  /** The number of batches whose records cannot be found by learner, event, Content-ID or batch id of the client, by reason. */
+  /** The number of batches by the reason why their records cannot be found by learner, event, Content-ID or batch id of the client. */
   readonly unreadable: readonly { readonly reason: UnreadableReason; readonly batches: number }[]
   readonly lostSteps: number
 }

@@ -83,8 +83,8 @@ async function findBatches(db: Db, search: Search, scope: Scope, after: After, l
 const hasState = (state: RecordState): Condition => sql`b.${sql.ref(stateColumns[state])} > 0`
 
 /**
- * Restricts a search to a time of receipt, as a range of batch numbers: batches are numbered in the order of receipt, so that a list in this
- * order needs no other index.
+ * Restricts a search to a time of receipt by a range of batch numbers. Batches are numbered in the order of receipt, so a list in the order
+ * of the numbers needs no other index.
  */
 function within(batch: string, { fromMs, untilMs }: Search): readonly Condition[] {
   const numberFrom = (ms: number): Condition => sql`coalesce((select t.id from journal_batches t

@@ -10,9 +10,9 @@ import { rowsOf } from './schema.ts'
 const STEP = 2_000
 
 /**
- * Compares the tables of the console with the journal. Deletes the rows of batches that the journal has purged, and the hashes of learners
- * and events that the journal has erased. Batches with newly confirmed records are indexed again. One call checks some of the batches, and
- * the next call continues after them. Returns true when a call reaches the last batch.
+ * Compares the tables of the console with the journal. Deletes the rows of batches that the journal has purged, and the hashes of learners,
+ * events and marks that the journal has erased. Batches with newly confirmed records are indexed again. One call checks some of the
+ * batches, and the next call continues after them. Returns true when a call reaches the last batch.
  */
 export function sweepIndex({ exclusively }: ConsoleDatabase): Promise<boolean> {
   return exclusively(async (db) => {

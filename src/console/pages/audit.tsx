@@ -39,9 +39,9 @@ const columns: readonly Column<EntryDocument>[] = [
   ['Advice', ({ reason }) => readAdviceNote(reason).verdict],
   ['Reason', ({ reason }) => readAdviceNote(reason).reason],
 ]
-const auditTable = table('Audit trail', 'The audit trail has no entry.', columns)
+const auditTable = table('Audit trail', 'The audit trail has no entries.', columns)
 export const historyTable = table(
   'History',
-  'The stage was never changed.',
+  'The stage has never been changed.',
   columns.filter(([heading]) => heading !== 'Partner'),
 )

@@ -66,7 +66,7 @@ const stepTexts: Readonly<Record<StepKind, string>> = {
 export const formatStep = ({ kind, times }: Step): string =>
   `${stepTexts[kind]}${times > 1 ? `, ${formatCount(times)} times` : ''}`
 
-const timeline = table<Step>('Exceptional steps, oldest first', 'The batch had no exceptional step.', [
+const timeline = table<Step>('Exceptional steps, oldest first', 'The batch had no exceptional steps.', [
   ['Time', ({ atMs }) => <Time at={atMs} />],
   ['Step', formatStep],
   ['Last', ({ times, lastMs }) => times > 1 && <Time at={lastMs} />],

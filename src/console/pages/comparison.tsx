@@ -132,7 +132,7 @@ export const run: Page = {
               ['Records of', daysOf(shown)],
               ['Compared', `${formatCount(shown.compared)} of ${formatCount(shown.offered)}`],
               ['Dropped, because the adapter had no time', shown.dropped],
-              ['Skipped, because V2 refused the record or no answer came', shown.skipped],
+              ['Skipped, because V2 refused the record or no reply arrived', shown.skipped],
               [verdictTexts.unknown.label, shown.verdicts.unknown],
               ['Differing, at all stages', trend ? formatTrend(trend) : false],
             ]}
@@ -152,7 +152,7 @@ export const run: Page = {
   },
 }
 
-const classTable = table<ClassOfDifference>('What differs, most serious first', 'No record differs.', [
+const classTable = table<ClassOfDifference>('What differs, most serious first', 'No records differ.', [
   ['Difference', ({ explanation }) => explanation.title],
   ['Records', ({ count }) => count],
   ['Likely cause', ({ explanation }) => explanation.cause],

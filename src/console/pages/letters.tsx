@@ -27,7 +27,7 @@ const kinds: Readonly<Record<Kind, KindOfList>> = {
   deadLetters: {
     title: 'Dead letters',
     text: 'The adapter no longer retries these records, and their clients do not know the outcome. Follow the remedy of each cause, then clear its records.',
-    empty: 'There is no dead letter.',
+    empty: 'There are no dead letters.',
     act: {
       label: 'Clear',
       note: 'clear',
@@ -44,7 +44,7 @@ const kinds: Readonly<Record<Kind, KindOfList>> = {
   parked: {
     title: 'Parked',
     text: 'The adapter retries these records in the background. The action Retry makes them due at once.',
-    empty: 'No record is waiting.',
+    empty: 'No records are waiting.',
     remedy: 'Wait. The adapter retries these records by itself.',
     act: {
       label: 'Retry',
@@ -115,7 +115,7 @@ export const letters: Page = {
   },
 }
 
-/** The columns of an opened group, which says the cause, the state and the remedy once. */
+/** The columns of the records in an open group. They omit the cause, the state and the remedy, which the notice above the records shows. */
 const shownColumns = ['part', 'batch', 'partner', 'contentId', 'received'] as const
 const tables = {
   deadLetters: tableOfRecords(...shownColumns, 'choice'),

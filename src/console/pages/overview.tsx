@@ -98,7 +98,7 @@ function State({ checked: { alarms, unchecked }, balances }: StateProps) {
       ) : (
         <Notice
           tone="good"
-          what={all ?? 'No record was received yet.'}
+          what={all ?? 'No records have been received yet.'}
           remedy="Every alarm was checked, and none is on."
         />
       )}

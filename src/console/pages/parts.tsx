@@ -83,7 +83,7 @@ export function Facts({ of }: { readonly of: readonly (readonly [string, Compone
   )
 }
 
-/** Shows a part of a page under a heading. The titles on a page must differ, since the script finds sections by their titles. */
+/** Shows a section of a page under a heading. The titles on a page must differ, since the script finds sections by their titles. */
 export function Section({ title, children }: Readonly<{ title: string; children: ComponentChildren }>) {
   return (
     <section>
@@ -253,7 +253,10 @@ const shareOf = (days: readonly TrendDay[]): string => {
   return `${formatShare(sum('differing'), sum('compared'))} of ${formatCounted(sum('compared'), 'record')}`
 }
 
-/** Says which share of the compared records differed on the last day, and on the days before it. */
+/**
+ * Returns a sentence with the percentage of the compared records that differed on the last day, and on the days before it. Returns
+ * `undefined` without days.
+ */
 export function formatTrend(days: readonly TrendDay[]): string | undefined {
   const [last, before] = [days.at(-1), days.slice(0, -1)]
   if (last === undefined) return undefined

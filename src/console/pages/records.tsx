@@ -28,13 +28,14 @@ export const BatchLink = ({ batch, state }: Readonly<{ batch: number; state?: Re
   <a href={`/batches/${batch}${state === undefined ? '' : `?state=${state}`}`}>{batch}</a>
 )
 
-/** Says what the operator should do about a record, or why to wait. Returns `undefined` if there is nothing to do. */
+/** Says what the operator should do about a record, or why to wait. Returns `undefined` for a confirmed record. */
 export function nextActOf({ state, reason, superseded, deadLetter, retry }: RecordRow): ComponentChildren {
   if (state === 'confirmed') return undefined
   if (state === 'open') return 'Wait. The record is in flight.'
   if (superseded) return 'There is nothing to do. A newer mark of the same learner and event counts.'
   if (deadLetter || retry === undefined) return describeCause(state, reason).remedy
-  if (retry === 'resend') return 'The client must send the same batch again. The adapter told it so.'
+  if (retry === 'resend')
+    return 'The client must resend the same batch. The adapter has told the client to do so.'
   return (
     <>
       Wait. The adapter tries to settle the record at <Time at={retry} />.
@@ -77,6 +78,6 @@ const recordColumns = {
 export const tableOfRecords = (...names: readonly (keyof typeof recordColumns)[]) =>
   table<RecordRow>(
     'Records',
-    'There is no such record.',
+    'There are no such records.',
     names.map((name) => recordColumns[name]),
   )

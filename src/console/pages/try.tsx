@@ -74,7 +74,7 @@ function shortened(text: string): string {
   const more = text.length - SHOWN_CHARACTERS
   return more <= 0
     ? text
-    : `${text.slice(0, SHOWN_CHARACTERS)}… (${formatCount(more)} more characters, which the JSON of this page has)`
+    : `${text.slice(0, SHOWN_CHARACTERS)}… (${formatCount(more)} more characters; the JSON of this page contains the whole text)`
 }
 
 function Tried({ tried, file }: { readonly tried: TriedBatch; readonly file: Buffer }) {
@@ -102,7 +102,7 @@ const severityTones = { error: 'bad', warning: 'note', note: 'plain' } as const
 
 /** Shows the findings in a table. `file` is `undefined` if the offsets do not refer to the file. */
 const findingTable = (findings: readonly TriedFinding[], file: Buffer | undefined) =>
-  table<TriedFinding>('Findings', 'The batch has no finding.', [
+  table<TriedFinding>('Findings', 'The batch has no findings.', [
     ['Finding', ({ message, code }) => [message, ' ', <code>{code}</code>]],
     ['Severity', ({ severity }) => <Badge tone={severityTones[severity]}>{severity}</Badge>],
     ['What to do', ({ remedy }) => remedy],
@@ -124,7 +124,7 @@ function Excerpt({ file, offset }: { readonly file: Buffer; readonly offset: num
   )
 }
 
-const recordTable = table<TriedRecord>('Records', 'The batch has no record.', [
+const recordTable = table<TriedRecord>('Records', 'The batch has no records.', [
   ['Part', ({ part }) => String(part)],
   ['Content-ID', ({ contentId }) => <Id of={contentId} />],
   ['V2 record', ({ v2 }) => (v2 ? <code class="json">{shortened(v2)}</code> : 'cannot be read')],
