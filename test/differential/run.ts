@@ -1,3 +1,4 @@
+import { numberOption } from '../support/number-option.ts'
 import { parseArgs } from 'node:util'
 
 import { exceptions } from './exceptions.ts'
@@ -19,11 +20,11 @@ const { values } = parseArgs({
   },
 })
 
-const seed = Number(values.seed)
+const seed = numberOption('seed', values.seed)
 const report = await runReads({
-  reads: Number(values.reads),
+  reads: numberOption('reads', values.reads),
   seed,
-  shrink: Number(values.shrink),
+  shrink: numberOption('shrink', values.shrink),
   ...(values.scale === 'school' ? { school: { scale: 'school' } } : {}),
 })
 for (const difference of report.differences.slice(0, 50)) console.log(describeDifference(difference))

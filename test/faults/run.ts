@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 
+import { numberOption } from '../support/number-option.ts'
 import { startCli } from '../cli/run-cli.ts'
 import { keepCompiledCode } from '../support/keep-compiled-code.ts'
 import { missingPostgres } from '../support/start-postgres.ts'
@@ -60,8 +61,8 @@ const tracks: readonly (readonly Part[])[] = [
 ] // prettier-ignore
 
 const { only, logs } = values
-const seed = Number(values.seed)
-const minutes = Number(values.minutes)
+const seed = numberOption('seed', values.seed)
+const minutes = numberOption('minutes', values.minutes)
 const totalMs = minutes * 60_000
 const missing = missingPostgres()
 const missingClock = missingSystemClock()
@@ -100,7 +101,7 @@ async function runPart(name: Part[0], bounds: Omit<RunBounds, 'settleMs'>): Prom
 /** The short runs with changing times run after the other scenarios, because their adapters are in this process. */
 async function runChangingTimes(): Promise<RunResult[]> {
   if (only !== undefined && only !== 'changingTimes') return []
-  const count = only === undefined ? SEEDS_A_MINUTE * minutes : Number(values.seeds)
+  const count = only === undefined ? SEEDS_A_MINUTE * minutes : numberOption('seeds', values.seeds)
   return runSeeds(seed, Math.ceil(count), logs, (result) => console.log(printResults([result])))
 }
 

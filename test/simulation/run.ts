@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 
+import { numberOption } from '../support/number-option.ts'
 import type { Finding } from './sent.ts'
 import { addCoverage, describeCoverage, noCoverage, type Coverage } from './coverage.ts'
 import { runHistory } from './history.ts'
@@ -123,7 +124,7 @@ async function findMutants(): Promise<boolean> {
   let areFound = true
   for (const { name } of mutants.filter((one) => one.name.includes(values.only))) {
     const startedMs = performance.now()
-    const last = Number(values.histories ?? MUTANT_HISTORIES)
+    const last = numberOption('histories', values.histories ?? String(MUTANT_HISTORIES))
     let first: FailedHistory | undefined
     for (let from = 1; ;) {
       first = (await runAll(from, last + 1 - from, name)).found[0]
@@ -167,11 +168,11 @@ async function describeBranches(): Promise<void> {
   writeFileSync(`${coverageFolder}.txt`, `${missed.join('\n')}\n`)
 }
 
-const seed = Number(values.seed ?? 1)
+const seed = numberOption('seed', values.seed ?? '1')
 if (values.branches) rmSync(coverageFolder, { recursive: true, force: true })
 const hasPassed = values.mutants
   ? await findMutants()
   : values.seed !== undefined && values.histories === undefined
     ? await printHistory(seed)
-    : await runHistories(seed, Number(values.histories ?? 100_000))
+    : await runHistories(seed, numberOption('histories', values.histories ?? '100000'))
 process.exitCode = hasPassed ? 0 : 1

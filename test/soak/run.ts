@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 
 import { Client } from 'pg'
+import { numberOption } from '../support/number-option.ts'
 import { Pool } from 'undici'
 
 import { createRandom, type Random } from '../../src/sandbox/random.ts'
@@ -31,11 +32,9 @@ const { values } = parseArgs({
     out: { type: 'string', default: 'soak.svg' },
   },
 })
-const [minutes, rate, seed] = [values.minutes, values.rate, values.seed].map(Number) as [
-  number,
-  number,
-  number,
-]
+const minutes = numberOption('minutes', values.minutes)
+const rate = numberOption('rate', values.rate)
+const seed = numberOption('seed', values.seed)
 /**
  * The allowed growth from the highest value of the first third of the run to the lowest value of the last third. Live memory varies with
  * the queue of background work. Resident memory grows in the first minutes, while the allocator fills its free lists, so a short run allows

@@ -1,3 +1,4 @@
+import { numberOption } from '../support/number-option.ts'
 import { parseArgs } from 'node:util'
 
 import { growthMiB, runPieces } from './fuzz/check-run.ts'
@@ -41,11 +42,11 @@ const { values } = parseArgs({
 const GROWTH_MIB = 64
 
 async function runFuzz(): Promise<boolean> {
-  const seed = Number(values.seed)
+  const seed = numberOption('seed', values.seed)
   const target = await startTarget()
   const report = await runPieces(target, {
     seed,
-    requests: Number(values.requests),
+    requests: numberOption('requests', values.requests),
     piece: 10_000,
     concurrency: 64,
     onPiece: (line) => console.log(line),
@@ -64,9 +65,9 @@ async function runFuzz(): Promise<boolean> {
 const HOLD_MS = 50
 
 async function runOddServices(): Promise<boolean> {
-  const seed = Number(values.seed)
-  const only = values.exchange === undefined ? undefined : Number(values.exchange)
-  const exchanges = Number(values.requests)
+  const seed = numberOption('seed', values.seed)
+  const only = values.exchange === undefined ? undefined : numberOption('exchange', values.exchange)
+  const exchanges = numberOption('requests', values.requests)
   const report = await runUpstreams({
     seed,
     exchanges,

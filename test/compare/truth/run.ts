@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { numberOption } from '../../support/number-option.ts'
 import { parseArgs } from 'node:util'
 
 import { defects } from './defects.ts'
@@ -39,9 +40,9 @@ const { compareFaces } = await import('./compare-faces.ts')
 const { runCampaign } = await import('./run-campaign.ts')
 const { sizeOfRun } = await import('./draw-run.ts')
 
-const [runs, seed, largest] = [values.runs, values.seed, values.largest].map(Number)
-if (runs === undefined || seed === undefined || largest === undefined)
-  throw new Error('--runs, --seed and --largest must be numbers')
+const runs = numberOption('runs', values.runs)
+const seed = numberOption('seed', values.seed)
+const largest = numberOption('largest', values.largest)
 const started = performance.now()
 const { wrong, ...result } = await runCampaign({
   compare: compareFaces,
