@@ -60,14 +60,17 @@ export function openCallBudget({
       // Limits the pause, so that an unusual `Retry-After` cannot block a partner for hours. If the limit is too short, the next call gets
       // a 429 again.
       if (wholeKey) rateLimit?.pauseFor(Math.min(ms, budgetMs))
-      if (ms >= leftMs() || signal().aborted) return false
+      const gone = signal()
+      if (ms >= leftMs() || gone.aborted) return false
       if (wholeKey && rateLimit !== undefined) return true
       await new Promise<void>((resolve) => {
-        const cancel = clock.after(ms, resolve)
-        signal().addEventListener('abort', () => {
+        const end = (): void => {
           cancel()
+          gone.removeEventListener('abort', end)
           resolve()
-        })
+        }
+        const cancel = clock.after(ms, end)
+        gone.addEventListener('abort', end)
       })
       return true
     },

@@ -1,3 +1,5 @@
+import { getEventListeners } from 'node:events'
+
 import { describe, expect, it } from 'vitest'
 
 import { AdapterError } from '../../src/errors.ts'
@@ -115,6 +117,14 @@ describe('openCallBudget', () => {
     const held = rateLimit.acquire('write', Infinity)
     await clock.pass(60_000)
     expect(await held).toEqual({ admitted: true, waitedMs: 1_000 })
+  })
+
+  it('leaves no listener on the signal of the request after a pause', async () => {
+    const { clock, budget, gone } = start()
+    const paused = budget.pause(3_000, false)
+    await clock.pass(3_000)
+    expect(await paused).toBe(true)
+    expect(getEventListeners(gone.signal, 'abort')).toEqual([])
   })
 
   it('ends a pause when the client disconnects', async () => {
