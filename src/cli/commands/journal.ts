@@ -40,9 +40,9 @@ Examples:
   markbridge journal purge --learner - < id.txt
   markbridge journal adopt
 
-Every subcommand except adopt works while a server runs. No content of a request
-is shown, so no key is needed; only purge --learner reads requests, with the
-keys of the configuration.`
+Every subcommand works while a server runs, except adopt --yes, for which the
+server must be stopped. No content of a request is shown, so no key is needed.
+Only purge --learner reads requests, with the keys of the configuration.`
 
 export function addJournal(journal: Command, exitWith: (status: number) => void): void {
   journal.addHelpText('after', examples)
