@@ -10,7 +10,7 @@ interface AdviceNote {
   readonly isDespite: boolean
 }
 
-/** Adds to the reason of a step forward the verdict of the advice, and whether a guard had acted shortly before. */
+/** Appends to the reason of a step forward the verdict of the advice, and a note if the step was taken soon after a guard acted. */
 export function addAdviceNote(
   reason: string,
   { verdict, missing }: Pick<JudgedConditions, 'verdict' | 'missing'>,

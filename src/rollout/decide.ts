@@ -113,8 +113,8 @@ export interface StageEntry {
    */
   isCurrent(): boolean
   /**
-   * Returns true if the store of stages has responded lately. If the journal does not respond, it is then slow but not unavailable, because
-   * both use the same database.
+   * Returns true if the store of stages has responded lately. A journal that does not respond is then only slow and not unavailable,
+   * because both use the same database.
    */
   isStoreAnswering(): boolean
   /** Reports that the request is over and that nothing is in progress on its side. Further calls have no effect. */

@@ -128,7 +128,7 @@ export function judgeStep(
     }
   const next = nextOf(from.stage)
   if (orderOf(to.stage) <= orderOf(from.stage) || to.stage === next) return { direction }
-  const error = `A partner moves forward one stage at a time, and ${to.stage} does not follow ${from.stage}. No stage was changed.`
+  const error = `A partner moves forward one stage at a time, and ${to.stage} does not follow ${from.stage}. No stage was changed. Choose the next stage.`
   return { direction, error }
 }
 

@@ -19,7 +19,7 @@ export interface EvidenceKey extends PeriodKey {
   covers(day: string): boolean
 }
 
-/** The bits stored with a hash: the checks in which a learner-day was compared, or the sides on which a record was written. */
+/** The bits of a hash, by number: in which checks a learner-day was compared, and on which sides a record was written. */
 export const checkBits = { reply: 0, readBack: 1, answers: 2, v2: 3, v3: 4 } as const
 
 const HASH_BYTES = 16

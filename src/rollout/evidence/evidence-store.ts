@@ -7,8 +7,8 @@ import { destroyPeriods, lockPeriod, openPeriod, overwriting } from './periods.t
 import { COMPARED, type EvidenceScope, readCounted, readKept } from './read-kept.ts'
 
 /**
- * Creates the store of what all instances have seen and compared of a partner. The store contains counts and keyed hashes, but no id, name
- * or value. Its functions throw `ADP_JOURNAL_UNAVAILABLE` and `ADP_JOURNAL_DAMAGED`.
+ * Creates the store of the evidence that all instances have collected about partners. The store contains counts and keyed hashes, but no
+ * id, name or value. Its functions throw `ADP_JOURNAL_UNAVAILABLE` and `ADP_JOURNAL_DAMAGED`.
  */
 export function createEvidenceStore(database: JournalDatabase) {
   const rooms = new Map<number, Room>()
@@ -45,11 +45,11 @@ export interface EvidenceEntry {
   readonly pairs: readonly HashedPair[]
 }
 
-/** Maximum number of pairs in a period. Beyond it only differing pairs are added, so that a full period hides no difference. */
+/** Maximum number of compared learner-days in a period. Beyond it only differing learner-days are added, so that differences stay visible. */
 export const MAX_PAIRS = 50_000
-/** Maximum number of differing pairs that are added beyond `MAX_PAIRS`. */
+/** Maximum number of differing learner-days that are added beyond `MAX_PAIRS`. */
 const ROOM_TO_DIFFER = 5_000
-/** Maximum number of hashed requests in a period. Beyond it the counts of a repeated request are added again, but never its pairs. */
+/** Maximum number of hashed requests in a period. Beyond it a repeated request adds its counts again, but never its learner-days. */
 const MAX_REQUESTS = 50_000
 /** Maximum number of distinct written records in one period, which is more than any step requires. */
 export const MAX_WRITTEN = 10_000
@@ -73,10 +73,10 @@ async function addEntries(
   entries: readonly EvidenceEntry[],
 ): Promise<boolean> {
   let room = rooms.get(period)
-  // Forgets the room first, so that it is counted again if the transaction fails.
+  // Removes the cached room of the period until the commit, so that the next call counts the room again if the transaction fails.
   rooms.delete(period)
-  // Overwrites deleted bytes, because inserting random hashes splits pages, which would leave copies of the hashes in the file after their
-  // deletion.
+  // Overwrites freed bytes, because an insert of random hashes splits pages of the file. Otherwise copies of the hashes would stay in the
+  // freed parts of these pages after the hashes are deleted.
   const isAdded = await overwriting(database, async (transaction) => {
     if (!(await lockPeriod(database, transaction, period))) return false
     const hashes = entries.flatMap(({ request, pairs }) => [
@@ -195,7 +195,7 @@ async function keepCounts(db: Db, period: number, counts: Counts): Promise<void>
   const known = new Set(names.map(({ name }) => name))
   const sizes = new Map<string, number>()
   for (const name of known) addCounts(sizes, [[groupOf(name), 1]])
-  // Limits each group on its own, so that names whose number clients can increase leave room for all other names.
+  // Limits each group separately. A client can cause many names in one group, and these must not take the room of other groups.
   const kept = [...counts].filter(([name]) => {
     if (known.has(name)) return true
     addCounts(sizes, [[groupOf(name), 1]])

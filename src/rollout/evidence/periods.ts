@@ -9,7 +9,7 @@ import type { PeriodKey } from './evidence-key.ts'
 import { type EvidenceScope, readPairCounts } from './read-kept.ts'
 
 const PERIOD_MS = 90 * 86_400_000
-/** A period that began later than now by more than this time has an unknown age, because a clock was ahead when the period began. */
+/** A period that begins more than this time in the future, in milliseconds, is destroyed: a clock was ahead, so its age is unknown. */
 const AHEAD_MS = 86_400_000
 
 interface PeriodRow {
@@ -74,7 +74,7 @@ function openKey({ secret }: JournalDatabase, place: string, sealed: Uint8Array)
   })
 }
 
-/** Derives the key that seals the keys of periods from the secret of the journal, which outlives the keys of the journal. */
+/** Derives, from the secret of the journal, the key that encrypts the keys of periods. The secret stays when the journal's keys change. */
 const sealingKey = (secret: Uint8Array): JournalKey => ({
   id: 'evidence',
   key: createHmac('sha256', secret).update('markbridge evidence').digest(),
@@ -123,7 +123,7 @@ export function overwriting<Result>(
     if (dialect === 'postgres') return work(transaction)
     const set = (value: number): Promise<unknown> =>
       sql.raw(`PRAGMA secure_delete = ${value}`).execute(transaction)
-    // Changes the setting within the transaction, which has the connection to itself, because other work may rely on another value.
+    // Restores the setting before the transaction ends. Until then no other work uses this connection and sees the changed setting.
     const { rows } = await sql<{ secure_delete: number }>`PRAGMA secure_delete`.execute(transaction)
     await set(1)
     try {

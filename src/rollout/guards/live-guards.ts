@@ -30,7 +30,7 @@ export type LiveGuards = ReturnType<typeof createLiveGuards>
 
 interface LiveGuardsOptions {
   readonly store: Pick<RolloutStore, 'snapshot' | 'apply' | 'updateText'>
-  /** Returns milliseconds since the epoch. */
+  /** Returns the current time in milliseconds since the epoch. */
   readonly nowMs: () => number
   readonly actOf: (partner: string) => 'back' | 'warn'
   readonly events: Pick<Events, 'guardActed' | 'guardWarned'>

@@ -50,7 +50,7 @@ const schema = z.object({
   counted: z.strictObject({ v2: count, v3: count }),
   windows: count,
   logs,
-  /** The trials since the evidence was last in favour of V3. These trials are the figures of an alarm. */
+  /** The trials since the evidence was last in favour of V3. An alarm reports the numbers of these trials. */
   recent: z.strictObject({ v2: trials, v3: trials }),
 })
 
@@ -70,7 +70,7 @@ export const newGuardState: GuardState = {
   recent: noRecent,
 }
 
-/** Returns the evidence for a revision. New evidence begins at any other revision, even a lower one, because a damaged trail restarts revisions. */
+/** Returns the evidence for a revision. Begins new evidence at any other revision, even a lower one, which a damaged trail may lead to. */
 export function atRevision(state: GuardState, revision: number): GuardState {
   if (revision === state.revision) return state
   return { ...newGuardState, revision, episode: state.episode + (state.windows > 0 ? 1 : 0) }
@@ -230,7 +230,7 @@ export function badOf(counts: TrialCounts): number {
   return badOutcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
 }
 
-/** The precision of a stored logarithm, in steps per unit. */
+/** Logarithms are stored as multiples of 1 / `PRECISION`. */
 const PRECISION = 1_000
 
 /** Formats the evidence as JSON of bounded size. Rounds the logarithms down, so that storing never increases the evidence. */

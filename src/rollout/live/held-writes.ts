@@ -3,8 +3,8 @@ import { AdapterError } from '../../errors.ts'
 import type { StageEntry } from '../decide.ts'
 
 /**
- * Why a write has to wait. `changing`: a pending change would move its unit. `stale`: the stage must be read first. `asking`: the store
- * must be queried first, even if it does not respond.
+ * Why a write has to wait. `changing`: a pending change would move its unit. `stale`: the stage must be read first. `asking`: one query
+ * of the store must end or time out first.
  */
 export type Wait = 'changing' | 'stale' | 'asking'
 

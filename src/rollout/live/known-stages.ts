@@ -40,11 +40,11 @@ export interface StageView {
   readonly partners: ReadonlyMap<string, PartnerView>
   /** The settings of the configuration file with which partners began. */
   readonly begins: ReadonlyMap<string, StageSetting>
-  /** The last entry of the audit trail, as of the last read at which the trail continued the known trail. */
+  /** The last known entry of the audit trail. Does not change while the trail in the store lacks this entry. */
   readonly trail: Head | undefined
   /** False if the trail no longer contains the entry `trail`. */
   readonly isTrailContinued: boolean
-  /** When the stages were read. `undefined` if an earlier process read them. */
+  /** When the stages were read. `undefined` if the stages come from the file that an earlier process saved. */
   readonly asked: ClockReading | undefined
   /** The lease that this instance held at the read, or `undefined` if the instance held no lease or the store considered it dead. */
   readonly instance: number | undefined
@@ -161,8 +161,8 @@ function nextProgress(
 }
 
 /**
- * Returns a function that returns true if every live instance serves a partner by a revision and has no V3 write of the partner in
- * progress.
+ * Returns a function that returns true if every live instance serves a partner at the given revision and has no V3 write of the partner
+ * in progress.
  */
 function drainedIn({
   acknowledgements,

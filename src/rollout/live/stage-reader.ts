@@ -231,7 +231,10 @@ export function createStageReader(options: ReaderOptions, misplaced: CountMispla
     )
   let publishing = Promise.resolve()
   let next: Promise<void> | undefined
-  /** Publishes after the current run, once for all calls until then. After a failure, the next query of the store publishes again. */
+  /**
+   * Saves and acknowledges the stages once the call of `publishOnce` in progress has ended. All calls until then share one call of
+   * `publishOnce`. After a failure, the next query of the store leads to another call.
+   */
   const publish = (): Promise<void> =>
     (next ??= publishing.then(() => {
       next = undefined

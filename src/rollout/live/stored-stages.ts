@@ -35,13 +35,13 @@ interface Basis {
   readonly setting: RevisedSetting
   readonly pending: StageSetting | undefined
   /**
-   * True if the stage was read recently under the present lease. No change can then have been committed since the read without this
-   * instance.
+   * True if the stage was read recently under the present lease. No change can then have been committed since the read without the
+   * acknowledgement of this instance.
    */
   readonly isCurrent: boolean
 }
 
-/** How long a write waits beyond the time for a drain, in milliseconds, for the reads and the commit around the drain. */
+/** The time in milliseconds that a write waits in addition to the drain time, because the reads of the store and the commit take time. */
 const BEYOND_DRAIN_MS = 5_000
 /** How long a write waits for the stage to be read, in milliseconds. */
 const STALE_MS = 2_000
@@ -65,7 +65,7 @@ export function createStoredStages(options: StoredStagesOptions) {
 
   const isWithin = (since: ClockReading | undefined, ms: number): boolean =>
     since !== undefined && gapMs(since, readClocks(clock)) < ms
-  /** Returns true if no change can have been committed without this instance since the stages were read. */
+  /** Returns true if no change can have been committed without the acknowledgement of this instance since the stages were read. */
   const isRead = (): boolean => {
     const { view } = reader.state().known
     if (view?.instance === undefined || view.instance !== instance()) return false
@@ -93,8 +93,8 @@ export function createStoredStages(options: StoredStagesOptions) {
     if (isCurrent) return undefined
     if (!isServedByV2(stage)) return 'stale'
     if (stage === 'shadow' && reader.unreadMs() > options.resendWindowMs) return 'stale'
-    // Queries the store once after a pause of the process, because the store may respond. While the store cannot be reached, V2 continues
-    // to serve.
+    // After a pause of the process, a write waits for one query of the store, because the stage may have changed. If the store cannot be
+    // reached, V2 continues to serve.
     return last || wasAsked() ? undefined : 'asking'
   }
 
@@ -103,7 +103,8 @@ export function createStoredStages(options: StoredStagesOptions) {
     const { stage, revision } = basis.setting
     const isWrite = isWriteKind(request.kind)
     const known = side === 'v2' ? knownOf(partner.id, basis) : 'nothing'
-    // The journal will not contain this write. If the partner has left `legacy` by the time of a resend, V3 cannot recognise the resend.
+    // True for a write that the journal does not contain. If the client resends the write after the partner has left `legacy`, Markbridge
+    // cannot recognise the resend.
     const isUnrecorded = isWrite && side === 'v2' && known === 'nothing'
     const note = (now: Basis | undefined): void => {
       const isLegacyStill = now?.isCurrent === true && now.setting.revision === revision

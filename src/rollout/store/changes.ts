@@ -41,8 +41,8 @@ export interface ProposedChange extends Change {
   readonly forMs: number
   readonly needsApproval: boolean
   /**
-   * How long before the commit V2 must not have received a possibly unrecorded batch, in milliseconds. Above 0, a lost instance also
-   * prevents the commit. 0 if no unit moves to V3.
+   * The time before the commit, in milliseconds, in which V2 must not have received a batch that the journal may lack. 0 if no unit moves
+   * to V3. If the time is above 0, a lost instance also prevents the commit.
    */
   readonly quietMs: number
 }
@@ -199,8 +199,8 @@ export function createStageChanges(database: JournalDatabase) {
         await addEnd(transaction, kept, { action: 'withdraw', by, reason }, { ...kept, pending: undefined })
       }),
     /**
-     * Records an operator's declaration that a lost instance is off. Until now the instance may have relayed writes unrecorded. Returns
-     * `live` if the instance holds its lease, or `unknown` if no lost instance has this number.
+     * Records an operator's declaration that a lost instance is off. The store assumes that this instance relayed unrecorded writes until
+     * now. Returns `live` if the instance holds its lease, or `unknown` if no lost instance has this number.
      */
     dismiss: (instance: number, by: string, reason: string) =>
       change(async ({ db, add }) => {

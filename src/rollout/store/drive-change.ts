@@ -9,7 +9,7 @@ export interface DriveOptions {
   readonly clock: Clock
   /** How long the instances may take to finish their writes, in milliseconds. */
   readonly drainMs: number
-  /** Withdraws the change when it aborts. */
+  /** The change is withdrawn when this signal aborts. */
   readonly signal?: AbortSignal
   /** Called after each read of the stages, with the instances for which the change waits. */
   readonly onWaiting?: (waiting: readonly WaitedFor[], snapshot: RolloutSnapshot) => void

@@ -15,7 +15,7 @@ import {
 
 export interface Acknowledgement {
   readonly partner: string
-  /** The revision by which the instance serves the partner. 0 for the stage with which the partner began. */
+  /** The revision at which the instance serves the partner. 0 for the stage with which the partner began. */
   readonly revision: number
   /** The revision of the pending change for which the instance holds back writes, or `undefined` if there is none. */
   readonly pendingRevision: number | undefined
