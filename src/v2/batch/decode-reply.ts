@@ -65,7 +65,7 @@ interface OpenPart {
   isDone: boolean
 }
 
-/** The work of one part in addition to its bytes, as an equivalent number of bytes (`Slices.spend`). */
+/** The fixed cost of one part, in the units of `Slices.spend`: the number of bytes that take the same time to decode. */
 const STEP_WORK = 512
 /** Maximum length of the body of a part in bytes. A body repeats the posted record and adds members, so it may be longer than a record. */
 const MAX_PART_BYTES = 2 * defaultBatchLimits.maxPartBytes
@@ -165,7 +165,7 @@ class ReplyDecoder implements ReplyDecoding {
     const mime = readHeaders(this.bytes, part.start, to, defaultBatchLimits, {})
     const type = valuesOf(mime.lines, 'content-type')[0] ?? ''
     if (!/^multipart\//i.test(type)) return false
-    // The depth is limited as in a request, because another program wrote the reply.
+    // Refuses deeper nesting, as in a request, because another program wrote the reply and may have made an error.
     if (this.boundaries.length > 1)
       throw new AdapterError('ADP_NESTING', 'A changeset of the reply contains another changeset.')
     this.boundaries.push(boundaryOfChangeset(type))

@@ -172,7 +172,7 @@ function inspectIds(batch: Batch, contentType: string | undefined): Finding[] {
   ]
 }
 
-/** Reports that the first delimiter of an undecodable body has another boundary than the header, which may be the cause. */
+/** Reports a first delimiter whose boundary differs from the boundary in the header. This may be why the body cannot be decoded. */
 function* inspectDelimiters(bytes: Buffer, boundary: string): Steps<Finding[]> {
   const first = yield* firstBoundary(bytes)
   if (first === undefined || first === boundary) return []

@@ -8,8 +8,9 @@ const DASH = 0x2d
 const MAX_LINE_BYTES = 400
 const MAX_NAME_BYTES = 80
 
-/** The number of lines that are read in one step, and the work of one step as an equivalent number of bytes (`Slices.spend`). */
+/** The number of lines that are read in one step. */
 const LINES_PER_STEP = 1_000
+/** The cost of one step, in the units of `Slices.spend`: the number of bytes that take the same time to decode. */
 const STEP_WORK = 524_288
 
 /**
@@ -88,7 +89,10 @@ function* collectTokens(
   return tokens
 }
 
-/** Maps the header's boundary, and each candidate whose line `--<token>` comes earlier, to the offset of its last line `--<token>--`. */
+/**
+ * Maps the header's boundary and each candidate token to the offset of its last closing line `--<token>--`. Ignores a closing line before
+ * the first line `--<token>` of a candidate.
+ */
 function* collectCloses(
   bytes: Buffer,
   from: number,

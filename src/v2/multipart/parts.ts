@@ -137,7 +137,7 @@ const TAB = 0x09
 
 const STEP_BYTES = 131_072
 const STEP_LINES = 1_024
-/** The work of examining one line in addition to its bytes, as an equivalent number of bytes (`Slices.spend`). */
+/** The fixed cost of examining one line, in the units of `Slices.spend`: the number of bytes that take the same time to decode. */
 const LINE_WORK = 64
 
 /** Returns the offset of `needle` within `[from, to)`, or -1. Yields the work of each step but the last, which the caller must count. */

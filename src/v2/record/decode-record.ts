@@ -224,7 +224,7 @@ function countConverted(draft: Draft): void {
   draft.converted = (draft.converted ?? 0) + 1
 }
 
-/** Skips a value of the wrong type and adds a fault. If the value is not JSON, adds none, because the reader has stored its own fault. */
+/** Skips a value of the wrong type and adds a fault. If the value is not JSON, adds no fault, because the reader has stored one. */
 function refuse(reader: JsonReader, name: string, rule: string, faults: RecordFault[]): void {
   if (reader.readRaw() !== undefined) faults.push(fieldFault(name, rule))
 }
