@@ -5,9 +5,9 @@ import { isCutComment, isSameComment, isStoredAs, parseTime } from './stored-val
 
 /**
  * The schema of an echo profile, which describes how one service changes the values of a mark when it stores them. A new profile allows
- * every change. The adapter learns from a reply to a POST whose values differ from the posted values, because it shows the stored values. A
- * reply that repeats the posted values proves nothing, because the service may store other values. A mark that was read back with exactly
- * the posted millisecond also shows the stored values.
+ * every change. The adapter learns from a reply to a POST whose values differ from the posted values, because such a reply shows the stored
+ * values. A reply that repeats the posted values proves nothing, because the service may store other values. A mark that was read back with
+ * exactly the posted millisecond also shows the stored values.
  */
 const profileSchema = z.object({
   /** Incremented when the service contradicts the profile. Of two profiles, the one with the higher epoch is valid. */

@@ -94,7 +94,7 @@ const noExplanation = (status: number): string =>
   `The service refused the record (${status}) without an explanation. The record was not applied. Check the record and the credentials.`
 
 function describeOmitted(omitted: number): V2Error {
-  const message = `The service reported ${omitted} more ${omitted === 1 ? 'error' : 'errors'} for this record. The record was not applied. Correct it by the errors above.`
+  const message = `The service reported ${omitted} more ${omitted === 1 ? 'error' : 'errors'} for this record. The record was not applied. Correct the errors above first.`
   return { code: 'ADP_UPSTREAM_REFUSED', message }
 }
 
@@ -129,7 +129,7 @@ function passOn(status: number, { code, message: text }: UpstreamErrorEntry): V2
 const PLACE =
   /(?:,[ ]?| )?\b(?:at or near |at |in |near )?(?:(?:character|char) )?(?:position|offset|index|column|line|character|char)[ :]{1,2}\d+/gi
 
-/** Removes positions from a service's message about a query, which refer to the rewritten query and not to the client's query. */
+/** Removes positions from a service's message about a query. The positions refer to the rewritten query and not to the client's query. */
 export function withoutPlaces(message: string): string {
   return message.replace(PLACE, '').replaceAll(/ ?\(\)/g, '')
 }
@@ -166,7 +166,7 @@ const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
   budget: 'The time for this batch ran out. The record was not sent. Send it again in a smaller batch.',
 }
 
-/** The advice for an unknown outcome (docs/replies.md). It names a record posted alone, because a resend of that is not recognised. */
+/** The advice for an unknown outcome (docs/replies.md). It differs for a record posted alone, because a resend of it is a new write. */
 const RESEND =
   'The record may have been applied. Send the same batch again later to get the result, or look the mark up if the record was posted alone.'
 const unknownTexts: Readonly<Record<UnknownReason, string>> = {

@@ -60,9 +60,7 @@ export function historyKey({ Learner, AttendableEvent }: FlatReply): string {
   return `${Learner} ${AttendableEvent}`.toLowerCase()
 }
 
-/**
- * Converts a row of V3's history into a flat record, even without RecordedBy. Returns `undefined` for a row that is not a state of a mark.
- */
+/** Converts a row of V3's history, with or without RecordedBy, into a flat record. Returns `undefined` if the row is no state of a mark. */
 export function toHistory(row: unknown): FlatReply | undefined {
   const state = readState(row)
   return typeof state === 'string' ? undefined : state

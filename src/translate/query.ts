@@ -150,13 +150,13 @@ function planWindows({ filter, orderby }: TypedQuery): readonly Window[] | undef
   return first.direction === 'desc' ? windows.toReversed() : windows
 }
 
-/** Returns the V3 query of one window, without options such as `$top` that the adapter applies itself because V3 has rows that V2 lacks. */
+/** Returns the V3 query of one window. Omits options such as `$top`: the adapter applies them itself, because V3 has rows that V2 lacks. */
 function toV3Query(options: QueryOptions, window: Window | undefined, rules: ReadRules): string {
   const aliases = options.aliases ?? new Map<string, Expr>()
   const own = inOption('$filter', () =>
     toCondition(toV3Expression(options.filter ?? literal('Edm.Boolean', 'true'), aliases)),
   )
-  // Adds the adapter's conditions to the client's `and` and does not nest it, because a service may limit the depth of a filter.
+  // Adds the adapter's conditions to the operands of the client's own `and`, because a service may limit the depth of a filter.
   const conditions = own.kind === 'and' ? [...own.operands] : [own]
   const start = member('AttendableEventStart')
   if (window !== undefined)

@@ -118,11 +118,11 @@ type Rule = { readonly [Fact in keyof MarkFacts]?: readonly MarkFacts[Fact][] } 
 /**
  * The rules by which `decideReadBack` decides (decision 012). The first rule that fits applies. The rules consider the content and identity
  * of the mark and the order in the journal first, and times last, because clocks differ. They accept a mark with equal content whatever its
- * time, and never lead to a post over a mark that may be newer.
+ * time, unless V3 may still be executing a `$batch`, and never lead to a post over a mark that may be newer.
  */
 export const readBackRules: readonly Rule[] = [
-  // While V3 may still be executing the `$batch`, the only possible result is `applied`, for a mark that is certainly the posted mark. A
-  // missing mark may still appear, so every other case is `unclear`.
+  // While V3 may still be executing the `$batch`, the result is `applied` only for a mark with the posted time or a later time. A missing
+  // mark may still appear, so the result is `unclear` in every other case.
   {
     executing: [true],
     content: ['same'],
@@ -283,8 +283,8 @@ function compareTime(posted: V3Record, mark: FlatReply, { sent, profile }: ReadB
 }
 
 /**
- * Returns the stored values if the mark has exactly the posted millisecond, or `undefined` otherwise. A service that stores times of its
- * own clock would have the same millisecond only by chance.
+ * Returns the stored values if the mark has exactly the posted time and this time is not a whole second, or `undefined` otherwise. A
+ * service that stores times of its own clock would store the same millisecond only by chance.
  */
 function proofOf(posted: V3Record, row: FlatReply): Echo['shown'] | undefined {
   const ms = parseTime(row.RecordedOn)

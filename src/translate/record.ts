@@ -10,8 +10,8 @@ import { JsonReader } from '../v2/record/json-reader.ts'
 import { type V3Record, type V3Reference, type V3Reply, ZERO_GUID } from '../v3/record.ts'
 
 /**
- * What happens to members that the V2 write form does not have: `strict` refuses the record, `pass` forwards those of V3, `report` drops
- * all.
+ * What happens to members that the V2 write form does not have: `strict` refuses the record, `pass` forwards the members that V3 has and
+ * drops the others, `report` drops all.
  */
 export type UnmappedPolicy = 'strict' | 'pass' | 'report'
 
@@ -115,7 +115,7 @@ export function isReplyTo(posted: V3Record, reply: V3Reply): boolean {
   return isSame('Attendee') && isSame('Event')
 }
 
-/** Maximum number of faults for unmapped members of one record, because a batch of thousands of faulty records must fit into memory. */
+/** Maximum number of faults for unmapped members of one record. Limits the memory that a batch of thousands of faulty records needs. */
 const MAX_NAMED = 20
 
 function applyPolicy(

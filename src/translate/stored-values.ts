@@ -1,5 +1,5 @@
 /**
- * Normalises a comment in everything that a service may change: Unicode normal form, line ends, repeated white space, and spaces at the
+ * Normalises everything in a comment that a service may change: Unicode normal form, line ends, repeated white space, and spaces at the
  * ends.
  */
 function contentOf(comment: string): string {
