@@ -5,7 +5,7 @@ import { parsePostReply, type PostOutcome, type Unanswered } from '../outcome.ts
 
 export interface UpstreamReply {
   readonly status: number
-  /** The bytes of the body. Empty if only the status line arrived. */
+  /** The bytes of the body. Empty if the reply has a status of 300 or above and was cut off. */
   readonly body: Buffer
   readonly contentType: string | undefined
   readonly retryAfter: string | undefined
@@ -15,7 +15,8 @@ export interface UpstreamReply {
 
 export type BatchResult =
   /**
-   * One outcome for each record, in order. `sound` is true if each record had exactly one answer, or `undefined` if the reply was cut off.
+   * One outcome for each record, in order. `sound` is true if each record had exactly one answer, or if one known outcome applies to the
+   * whole batch. `sound` is `undefined` if the reply was cut off.
    */
   | {
       readonly kind: 'answered'
@@ -117,7 +118,7 @@ interface AnswerPart {
   readonly body: string
 }
 
-/** Reads the parts of a multipart reply and its changesets that a delimiter closes, or returns `undefined` for any other media type. */
+/** Reads each part of a multipart reply, or of its changesets, that ends at a delimiter. Returns `undefined` for any other media type. */
 function readMultipartAnswers(body: Buffer, contentType: string | undefined): AnswerPart[] | undefined {
   const boundary = boundaryOf(contentType ?? '')
   return boundary === undefined ? undefined : readParts(body.toString('latin1'), boundary, true)

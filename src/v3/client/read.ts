@@ -195,7 +195,8 @@ const NODE_BYTES = new Uint8Array(256)
 for (const byte of Buffer.from(',[{')) NODE_BYTES[byte] = 1
 
 /**
- * Returns true if a text has few opening brackets and commas, including those in strings. Has no branches, because every page is scanned.
+ * Returns true if a text has few opening brackets and commas, including those in strings. The loop has no branches and is therefore fast,
+ * because every large page is scanned.
  */
 function hasFewNodes(bytes: Buffer): boolean {
   let nodes = 0
