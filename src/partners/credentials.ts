@@ -109,7 +109,8 @@ export function createAcceptedCredentials(listener: VerdictListener = noListener
 }
 
 /**
- * Returns the key of a client in `known`. If the adapter uses its own tokens, this is the owner, because V3 does not see the credentials.
+ * Returns the key under which accepted credentials of a client are stored. If the adapter uses its own tokens, the key is the owner, because
+ * V3 does not see the client's credentials.
  */
 function acceptedKey({ partner, owner, identity }: JudgedClient): string {
   return partner.tokens === undefined ? identity.credentialsHash : owner

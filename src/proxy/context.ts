@@ -51,7 +51,7 @@ export interface ProxyContext extends WriteContext {
 }
 
 interface ExchangeRecorder {
-  /** See `Exchange.copyBytes`. */
+  /** The maximum size in bytes of the copy of the reply that the recorder needs, or 0 for no copy. */
   readonly copyBytes: number
   record(result: ExchangeResult): void
 }

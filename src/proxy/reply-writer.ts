@@ -52,7 +52,7 @@ export class ReplyWriter {
   start(head: ReplyHead): void {
     const { response } = this
     const { links, linksInBody, queryRewritten, withheld, captureBytes } = this.options
-    if (head.status < 200) throw new RangeError('The status of the reply is not a final one.')
+    if (head.status < 200) throw new RangeError('The status of the reply is not final.')
     validateHeaderValue('reason', head.reason)
     const fields = toClientFields(head, withheld)
     if (links !== undefined) rewriteFields(fields, links)

@@ -8,7 +8,7 @@ export interface ReadPosition {
   readonly window: number
   /** The query of the next link that leads to the page of V3, or `undefined` for the first page of the window. */
   readonly link: string | undefined
-  /** The rows of that page that the client already has, in the form of `writeGivenRows`, or an empty string if it has none of them. */
+  /** The rows of the page of V3 that the client already has, in the form of `writeGivenRows`. An empty string if the client has none. */
   readonly given: string
 }
 
