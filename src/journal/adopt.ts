@@ -39,7 +39,7 @@ export interface JournalCondition {
 }
 
 export interface Adopted {
-  /** Until this time, in milliseconds since the epoch, every new record is read back from V3 before it is posted. */
+  /** The time, in milliseconds since the epoch, until which every new record is read back from V3 before it is posted. */
   readonly readBackUntilMs: number
   /** The new paths of the unusable files, which were renamed. */
   readonly setAside: readonly string[]

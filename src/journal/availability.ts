@@ -29,8 +29,8 @@ const ownErrors: ReadonlySet<string> = new Set(['ADP_CONFIGURATION', 'ADP_JOURNA
 
 /**
  * Creates the tracker of the store's health. Calls `onChange` with the reason when the store fails, and with `undefined` when the store
- * recovers. A flapping store is reported once, and counts as recovered only after a calm period that doubles with each relapse. Damage is
- * also reported during another failure, because damage does not pass by itself.
+ * recovers. After a relapse the store must work for a calm period before it counts as recovered, so that a store that fails again and again
+ * is reported once. Damage is also reported during another failure, because damage does not pass by itself.
  */
 export function createAvailability(
   store: Pick<Store, 'toStoreError'>,

@@ -25,7 +25,7 @@ const causes: Readonly<Record<string, readonly [cause: string, remedy: string]>>
     'the credentials lack the security domain Attendance',
     `Ask for this security domain. ${sendNew}`,
   ],
-  HTTP_404: ['the path of V3 is wrong, or the record is gone', 'Check upstreams.v3.baseUrl.'],
+  HTTP_404: ['the path of V3 is wrong, or the record no longer exists', 'Check upstreams.v3.baseUrl.'],
   part: ['V2 refused the record', correct],
   fault: ['the adapter could not read the record', correct],
   dropped: [

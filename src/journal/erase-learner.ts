@@ -105,7 +105,10 @@ async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
   return batches
 }
 
-/** Erases the hashes of keys in settled batches without a request, because the salt allows a test of each hash against learners and events. */
+/**
+ * Erases the hashes of keys in settled batches without a request. Whoever has the salt could otherwise test each hash against known
+ * learners and events.
+ */
 async function dropKeys({ db, exclusively }: Store): Promise<void> {
   for (let last = -1; ;) {
     // Also selects batches that V2 served: their payload rows contain no request.
@@ -122,7 +125,7 @@ async function dropKeys({ db, exclusively }: Store): Promise<void> {
   }
 }
 
-/** The tables that contain requests, replies or hashes of keys. When a row changes, the file still contains the old version. */
+/** The tables that contain requests, replies, credentials or hashes of keys. PostgreSQL leaves the old version of a changed row in the file. */
 const contents = ['journal_payloads', 'journal_answers', 'journal_credentials', 'journal_records']
 const TRIES = 5
 

@@ -83,8 +83,8 @@ export interface GroupCommit {
   /** Returns true once the results of the first `count` operations are known. Operations whose caller has given up count too. */
   areEnded(count: number): boolean
   /**
-   * Resolves once no caller waits for a result. Must be called before the store closes. After the call, doubtful operations are no longer
-   * retried.
+   * Resolves once no caller waits for a result. Must be called before the store closes. After the call, an operation whose caller has given
+   * up is no longer retried.
    */
   idle(): Promise<void>
 }
@@ -116,7 +116,10 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   let submitted = 0
   let planned = false
   let pauseMs = 0
-  /** How many of the next groups have one operation. The operations of a failed group are retried one by one, to find the one at fault. */
+  /**
+   * The number of next groups that get only one operation each. The operations of a failed group are retried one by one, to find the one at
+   * fault.
+   */
   let alone = 0
   let lastError: StoreError | undefined
   let whenIdle: (() => void)[] = []
@@ -198,7 +201,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   }
   const expire = (entry: Entry): void => {
     entry.abandoned = true
-    // Only a begin is stopped. The caller of a settle reports an unknown outcome to its client whether the settle is stopped or not.
+    // Closes the gate only for a begin. The caller of a settle reports an unknown outcome to its client in either case.
     const isStopped =
       entry.operation.kind === 'begin' && entry.gate !== undefined && !entry.doubtful && closeGate(entry.gate)
     const isKnown = entry.state === 'waiting' || isStopped
@@ -240,7 +243,7 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
 
 /**
  * Prepares an operation for the store. If the caller of a begin has given up, the store may recognise an earlier copy of the batch, but
- * must not store a new batch. A new batch would come after newer writes of the same client that may already be durable.
+ * must not store a new batch. Stored so late, a new batch would count as newer than writes that the same client has sent since.
  */
 const toSend = ({ operation, abandoned }: Entry): Operation =>
   abandoned && operation.kind === 'begin' ? { ...operation, hasRoom: false } : operation
@@ -255,7 +258,7 @@ const isNotStored = (storeError: StoreError | undefined): AdapterError =>
     { cause: storeError?.cause },
   )
 
-/** Returns the error for a batch that may have been stored. Recovery finds such a batch as abandoned, and finishes the batch. */
+/** Returns the error for a batch that may have been stored. Recovery finds such a batch with `findAbandoned` and finishes it. */
 const mayBeStored = (storeError: StoreError | undefined): AdapterError =>
   new AdapterError(
     'ADP_OUTCOME_UNKNOWN',

@@ -77,14 +77,17 @@ export interface HighWater {
   close(): void
 }
 
-/** Creates the high-water mark of a journal that was opened with `mark`. `file` keeps the mark after this process ends. */
+/** Creates the high-water mark of a journal that was opened with `mark`. `file` stores the mark for the next start. */
 export function createHighWater(
   { mark: start, process }: { readonly mark: HighWaterMark; readonly process: string },
   file: HighWaterFile | undefined,
 ): HighWater {
   const known = new Map(start.commits)
   let last: number | undefined
-  /** The damage that a check found. Every later check throws this error, because other instances may raise the count after the loss. */
+  /**
+   * The damage that a check found. Every later check throws this error, because commits of other instances may raise the count again and
+   * hide the loss.
+   */
   let damage: AdapterError | undefined
   const knownOf = (instance: number): number => known.get(slotOf(instance)) ?? 0
   const findDamage = ({ commits, before }: FoundCommits, instance: number): string | undefined => {
@@ -132,7 +135,7 @@ export interface HighWaterFile {
 
 export const highWaterFileOf = (path: string): string => `${path}.mark`
 
-/** The size of one disk sector, so that a mark is written completely or not at all. */
+/** The size of a high-water mark in bytes: one disk sector, so that a mark is written completely or not at all. */
 const LENGTH = 512
 const TITLE = 'markbridge journal mark'
 

@@ -5,7 +5,7 @@ import { readMeta, writeMeta } from './schema.ts'
 import type { Store } from './store.ts'
 import type { JournalTables } from './schema.ts'
 
-/** An instance whose lease may still hold. */
+/** An instance whose lease may still be valid. */
 interface LiveInstance {
   readonly instance: number
   readonly host: string
@@ -43,7 +43,7 @@ export async function saveUncleanEnd(db: Kysely<JournalTables>, store: Now, how:
 
 /**
  * Returns the last time at which a dead instance was found, in milliseconds since the epoch, or `undefined` if none was found. Until that
- * time the instance may have served without the journal.
+ * time the instance may have served requests without the journal.
  */
 export async function readUncleanEnd(
   db: Kysely<JournalTables>,
@@ -53,7 +53,10 @@ export async function readUncleanEnd(
   return text === undefined ? undefined : Number(text)
 }
 
-/** An instance whose lease ended without a clean stop. The instance may still be running, and then serves the stages that it read last. */
+/**
+ * An instance whose lease ended without a clean stop. The instance may still be running, and then serves requests by the stages that it
+ * read last.
+ */
 export interface LostInstance extends LiveInstance {
   /** The end of its lease by the clock of the database, in milliseconds since the epoch. */
   readonly leaseUntilMs: number
@@ -71,8 +74,8 @@ export async function dropReturned(
 }
 
 /**
- * Removes lost instances whose process has died. Saves the current time as their end, because they may have served without the journal
- * until now.
+ * Removes lost instances whose process has died. Saves the current time as their end, because they may have served requests without the
+ * journal until now.
  */
 export async function dropGone(
   db: Kysely<JournalTables>,

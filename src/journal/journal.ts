@@ -17,9 +17,9 @@ export interface NewBatch {
    */
   readonly side?: 'v2' | undefined
   /**
-   * For a batch that V2 serves: the stored reply to an earlier copy that V2 served answers this batch only if the number of the copy is
-   * above `resendOf`. With 0 the reply to any earlier copy may answer this batch. With `undefined` no copy that V2 served answers this
-   * batch, so V2 receives it as often as the client sends it.
+   * Limits which stored reply of V2 answers a batch that V2 serves. The reply to an earlier copy answers this batch only if the number of
+   * that copy is above `resendOf`. With 0, any earlier copy may answer. With `undefined`, none does, so V2 receives the batch as often as
+   * the client sends it.
    */
   readonly resendOf?: number | undefined
   /**
@@ -155,7 +155,10 @@ export interface OlderUnsettled {
 }
 
 export interface KnownMarks {
-  /** Returns the `RecordedOn` times of older records that were confirmed with this mark, in milliseconds since the epoch, or NaN without a time. */
+  /**
+   * Returns the `RecordedOn` times, in milliseconds since the epoch, of older records that were confirmed with this mark. NaN if the mark
+   * has no such time.
+   */
   readonly confirmedAt: (externalId: string) => readonly number[]
   /** Older records with an unknown outcome that are newer than the last confirmed record. One of these records may be the current mark. */
   readonly lost: readonly RecordRef[]
@@ -208,7 +211,7 @@ export interface Journal {
   readonly durable: boolean
   /** The secret that signs texts such as next links. All instances of one journal share it, and it survives restarts. */
   readonly linkSecret: Uint8Array
-  /** Until this time (ms since the epoch) every record is read back before it is posted, because the journal may have lost sent records. */
+  /** The time (ms since the epoch) until which every record is read back before it is posted, because the journal may have lost sent records. */
   readonly readBackUntilMs: number
   /**
    * Stores a batch durably before any record of the batch is sent. Throws `ADP_JOURNAL_UNAVAILABLE` if the batch was not stored and never

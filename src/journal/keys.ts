@@ -64,7 +64,10 @@ const readKnown = async (db: Kysely<JournalTables>): Promise<readonly KnownKey[]
 
 export interface KeyDamage {
   readonly damage: string
-  /** Rewrites the damaged data. If the secret is lost, evidence stored under the secret cannot be opened, and searches find only newer batches. */
+  /**
+   * Rewrites the damaged data. If the secret is lost, evidence stored under the secret cannot be opened, and searches find only batches
+   * stored later.
+   */
   repair(db: Kysely<JournalTables>): Promise<void>
 }
 
@@ -89,14 +92,14 @@ export async function findKeyDamage(
     if ((given !== by || secret === undefined) && !(await canDecrypt(db, given)))
       throw new AdapterError(
         'ADP_CONFIGURATION',
-        `The journal was written with another key of the id ${id}. Nothing was changed. Configure the earlier key under this id, and give the new key another id.`,
+        `The journal was written with a different key under the id ${id}. Nothing was changed. Configure the earlier key under this id, and give the new key another id.`,
       )
     changed.push(given)
   }
   const isKnown = known.some(({ id }) => id === sealer)
   const [first] = keys
   // The secret is lost if the configured key cannot open it, or if the journal never had the key that sealed it. A key that the journal
-  // knows but the configuration lacks is no damage.
+  // knows but the configuration lacks is not damage.
   const isLost =
     first !== undefined && sealed !== undefined && secret === undefined && (by !== undefined || !isKnown)
   const damage = [
@@ -137,7 +140,7 @@ async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {
   throw new AdapterError(
     'ADP_CONFIGURATION',
     'The journal contains unencrypted requests from before it had keys. Nothing was written. Add { id: plaintext } to journal.keys ' +
-      'until journal.replayForMs is over, then remove it.',
+      'until journal.replayForMs is over, then remove the entry.',
   )
 }
 

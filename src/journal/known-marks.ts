@@ -24,7 +24,8 @@ const states = (['open', 'confirmed', 'unknown', 'parked'] as const).map((state)
 )
 
 /**
- * Creates `Journal.knownMarks`. Each read scans the rows of the last 30 hours, so questions that wait at the same time share the next read.
+ * Creates `Journal.knownMarks`. Each read scans all batches received since 30 hours before the oldest record in question. Questions that
+ * wait at the same time therefore share the next read.
  */
 export function createKnownMarks(
   db: Kysely<JournalTables>,
@@ -112,17 +113,17 @@ interface KeyRecord extends RecordRef {
   readonly state: number
   readonly mark: string | null
   readonly superseded: number
-  /** The hash of the bytes of the batch, which is equal for copies of one batch. */
+  /** The digest `NewBatch.content` in hexadecimal, which is equal for copies of one batch. */
   readonly content: string
   readonly receivedMs: number
 }
 
 type Newer = KnownMarks['newer']
 
-/** The records of one key, oldest first. Facts about many records are computed once, so that a long history is read only once. */
+/** The records of one key, oldest first. `after` and `since` store facts that many questions need, so that a long history is read only once. */
 interface History {
   readonly records: readonly KeyRecord[]
-  /** `after[i]` says whether any of the records from `i` on was or may be applied. */
+  /** `after[i]` is `confirmed` if one of the records from `i` on was applied, and `open` if one of them may be applied. */
   readonly after: readonly Newer[]
   readonly since: Map<string, Newer>
 }

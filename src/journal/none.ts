@@ -54,7 +54,7 @@ export function createNoJournal(): Journal {
   const open = new Map<number, OpenBatch>()
   const newest = new Map<string, Entry>()
   const totals = new Map<string, Record<RecordState, number>>()
-  /** The latest marks of each key, oldest first. `earlierMarks` has the previous generation of keys. */
+  /** The latest marks of each key, oldest first. `earlierMarks` contains the keys that are evicted next. */
   let marks = new Map<string, readonly KnownMark[]>()
   let earlierMarks = marks
   const marksOf = (key: string): readonly KnownMark[] | undefined => marks.get(key) ?? earlierMarks.get(key)

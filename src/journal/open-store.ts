@@ -195,7 +195,7 @@ export async function openExisting<Opened>(
     if (!(await hasOwnTables(store.db, store.dialect)))
       throw new AdapterError(
         'ADP_CONFIGURATION',
-        `The journal ${store.place} has no tables. Nothing was changed. Start serve once, which creates them.`,
+        `The journal ${store.place} has no tables. Nothing was changed. Start markbridge serve once, which creates the tables.`,
       )
     return await open(store, createAvailability(store, backgroundClock, () => undefined).ask)
   } catch (error) {

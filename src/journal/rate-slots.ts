@@ -96,7 +96,10 @@ interface SlotRow {
   readonly nowMs: number
 }
 
-/** Locks the row of a key until the transaction ends. Reads the time once the row is locked, because waiting for the lock takes time. */
+/**
+ * Locks the row of one subscription key until the transaction ends. Reads the time once the row is locked, because waiting for the lock
+ * takes time.
+ */
 async function lockRow(store: Store, db: Kysely<JournalTables>, key: string): Promise<SlotRow> {
   await sql`insert into journal_rate_slots (name, slots, paused_until, idle_from) values (${key}, '[]', 0, 0)
     on conflict (name) do nothing`.execute(db)

@@ -12,7 +12,10 @@ export interface V2Client {
   readonly lastOnV2Ms: number
 }
 
-/** Returns the clients of a partner, the latest first. Leaves out credentials that neither V2 nor V3 has accepted, because anyone may send them. */
+/**
+ * Returns the clients of a partner, the latest first. Leaves out clients whose credentials neither V2 nor V3 has accepted, because anyone
+ * may send them.
+ */
 export async function readV2Clients(
   db: Kysely<JournalTables>,
   partner: string,

@@ -149,7 +149,7 @@ export async function readDue(
   limit: number,
 ): Promise<readonly DueRecords[]> {
   const now = Math.floor(nowMs)
-  // Gives each query its own limit, so that neither reads more of the index of due times, however many records wait.
+  // Gives each of the two queries its own limit, so that neither reads more than `limit` due times from the index.
   const first = (times: RawBuilder<unknown>): RawBuilder<unknown> =>
     sql`select * from (select batch, position from journal_records where ${isDue()} and ${times} order by retry limit ${limit}) t`
   const { rows } =

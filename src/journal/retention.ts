@@ -159,7 +159,10 @@ async function dropBatches(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
   await sql`delete from journal_batches where id in (${ids})`.execute(db)
 }
 
-/** The age of a journal: how long instances had it open, by monotonic clocks. Setting a wall clock thus makes nothing expire early. */
+/**
+ * Measures the age of a journal: how long instances had it open, by monotonic clocks. Setting a wall clock therefore makes nothing expire
+ * early.
+ */
 interface Ageing {
   ageMs(): number
   /** Returns the age up to which batches are forgotten: a batch that began at this age or earlier is no longer recognised as a resend. */
@@ -175,7 +178,7 @@ interface AgeingOptions {
 }
 
 const AGE = 'age'
-/** The interval between two stored ages, as a fraction of the retention period. The ages of two instances differ by no more than one interval. */
+/** The interval between two writes of the age, as a fraction of the retention period. The ages of two instances differ by at most one interval. */
 const AGEING_STEP = 1 / 96
 
 /** Returns the stored age in milliseconds, or 0 if none is stored yet. */

@@ -17,7 +17,7 @@ import { damagedRow } from './store-error.ts'
 
 export interface JournalKey {
   readonly id: string
-  /** Exactly 32 bytes. */
+  /** The key, which has exactly 32 bytes. */
   readonly key: Uint8Array
 }
 
@@ -201,7 +201,10 @@ export function createKeyHash(salt: Uint8Array): HashKeys {
   return (keys) => keys.map((key) => hash('sha256', prefix + key, 'hex').slice(0, KEY_HEX))
 }
 
-/** Returns the secret that signs next links and positions the units of `canary`. All instances of a journal have the same secret. */
+/**
+ * Returns the secret that signs next links and determines the position of each unit at `canary`. All instances of a journal have the same
+ * secret.
+ */
 export const linkSecretOf = (salt: Uint8Array): Buffer =>
   createHmac('sha256', salt).update('markbridge next links').digest()
 

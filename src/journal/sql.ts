@@ -25,7 +25,7 @@ const POSITIONS = 16_777_216
  *
  * `rows`: the rows of a statement as table `u`. SQLite runs the statement once per row with a parameter per column, because reading columns
  * from JSON takes several times as long. PostgreSQL gets all rows as one JSON text. `elements`: the elements of a JSON array as table `e`,
- * with columns `value` and `n`, counted from 0. `update`: an update from `u`, whose columns `set` may name.
+ * with columns `value` and `n`, counted from 0. `update`: an update from table `u`; `set` may use its columns.
  *
  * `lookup`: for each row of `outer`, the matching rows of a table. `isListed`: a condition that a column is among the numbers of a list.
  * PostgreSQL plans its statements while the tables are nearly empty, when a scan of a whole table seems as cheap as an index search for

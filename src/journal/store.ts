@@ -12,10 +12,7 @@ export interface Group {
   /** Wall-clock time in milliseconds since the epoch. */
   readonly nowMs: number
   readonly ageMs: number
-  /**
-   * A batch that began at this age of the journal or earlier is no longer recognised, unless `replayForMs` has not passed by the wall
-   * clock.
-   */
+  /** A batch that began at this age of the journal or earlier is recognised only while it is younger than `replayForMs` by the wall clock. */
   readonly forgottenAgeMs: number
   readonly operations: readonly Operation[]
   readonly gate: CommitGate

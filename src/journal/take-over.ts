@@ -100,8 +100,8 @@ async function readOpen(
 }
 
 /**
- * Creates `findAbandoned`, which returns a batch once an earlier call has found the batch unattended and the journal calls before that
- * earlier call have ended.
+ * Creates `findAbandoned`. It returns a batch that was unattended at an earlier call too, once all journal calls made before that earlier
+ * call have ended.
  */
 export function createFindAbandoned(
   { db }: Store,

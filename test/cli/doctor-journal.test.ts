@@ -52,7 +52,7 @@ describe.each(eachDatabase())('the check of a journal in %s by doctor and serve'
     expect((await examine({ url, ...keyed('k1', 'OWN_KEY') })).found).toEqual([
       { check: 'journal', result: 'ok', message: 'the journal can be read, and its balances add up' },
     ])
-    expect(await refused({ url, ...keyed('k1', 'OTHER_KEY') })).toContain('another key of the id k1.')
+    expect(await refused({ url, ...keyed('k1', 'OTHER_KEY') })).toContain('a different key under the id k1.')
     expect(await refused({ url })).toContain('k1')
   })
 

@@ -63,7 +63,7 @@ it('the adapter logs damage that it finds during another failure of the journal,
   await vi.waitFor(
     () =>
       expect(adapter.events().filter(({ msg }) => msg === 'journal failed')).toMatchObject([
-        { reason: 'another program holds the database' },
+        { reason: 'another program has locked the database' },
         { reason: 'its file was deleted or renamed while it was in use' },
       ]),
     60_000,

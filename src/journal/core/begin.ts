@@ -29,7 +29,7 @@ interface BeginRows {
    */
   readonly sameIds: readonly (readonly SameIds[])[]
   readonly lastBatch: number
-  /** When the newest batch was received, in milliseconds since the epoch, or 0 if the journal has no batch. */
+  /** The time of receipt of the newest batch, in milliseconds since the epoch, or 0 if the journal has no batch. */
   readonly latestMs: number
   readonly newestOpen: ByKey
   /**
@@ -69,7 +69,7 @@ export function begin(
     }
     if (known !== undefined) return known
     lastBatch += 1
-    // Keeps the time of receipt from running backwards when a clock does, because a later mark must not have an earlier time.
+    // Keeps the time of receipt from decreasing when a clock is set back, because a later mark must not have an earlier time.
     latestMs = Math.max(latestMs, Math.round(batch.receivedMs))
     const open = batch.records.filter(({ refused }) => refused === undefined).length
     const own = {
@@ -145,7 +145,7 @@ function insert(
   counts.forEach((n, state) => addToTotal(changes, partner, state, n))
 }
 
-/** Returns, by position, the nearest older open record of the same key. Records of one key share one list. */
+/** Maps each position to the nearest older open record of the same key in an earlier batch. Records of the same key get the same list. */
 function predecessorsOf(
   number: number,
   { batch: { records }, keys }: Beginning,
@@ -171,7 +171,10 @@ interface Arrival {
   readonly known: KnownBatch | undefined
   readonly others: Pick<KnownBatch, 'earlier' | 'isCut'>
   readonly idsReused: boolean
-  /** Batches that the journal no longer recognises: the arriving batch replaces them, or their client got the reply and reused their ids. */
+  /**
+   * The batches that the journal no longer recognises, because the arriving batch replaces them, or because their client got the reply and
+   * then reused their ids.
+   */
   readonly retired: readonly number[]
 }
 

@@ -8,7 +8,7 @@ export interface ChangeContext {
   readonly nowMs: number
   readonly replayForMs: number
   readonly ageMs: number
-  /** Batches that began at a later age of the journal are recognised, whatever the wall clock says. */
+  /** A batch that began when the journal was older than this age, in milliseconds, is still recognised, whatever the wall clock says. */
   readonly forgottenAgeMs: number
   readonly hasKey: boolean
   readonly changes: Changes
@@ -67,12 +67,12 @@ export interface Changes {
   readonly blobs: Blob[]
   readonly outcomes: OutcomeRow[]
   readonly reopened: Map<number, readonly number[]>
-  /** Changes to the counts of stored batches. `states` is indexed by the codes of the states. */
+  /** Changes to the numbers of records of each stored batch. `states` has one number for each state, indexed by state code. */
   readonly counts: Map<number, { readonly states: number[]; active: number }>
   readonly retired: number[]
   readonly accepted: number[]
   readonly forgotten: number[]
-  /** Changes to the totals of each partner, indexed by the codes of the states. */
+  /** Changes to the totals of each partner, indexed by state code. */
   readonly totals: Map<string, number[]>
 }
 

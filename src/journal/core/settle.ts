@@ -37,8 +37,8 @@ type Settle = OperationOf<'settle'>
 
 /**
  * Settles records. Each operation takes effect completely or not at all. Returns the records that supersede older records of the same keys.
- * A record that may have been applied but is never read back, such as any record sent to V2, also supersedes; otherwise an older record
- * could be posted over its mark.
+ * A record whose outcome is unknown and that is never read back, such as a record that was sent to V2, also supersedes; otherwise an older
+ * record could be posted over its mark.
  */
 export function settle(
   context: ChangeContext,

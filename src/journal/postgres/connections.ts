@@ -148,7 +148,7 @@ const isRefusal = (cause: unknown): boolean => memberOf(cause, 'code') === '08P0
 const pooled = (cause?: unknown): AdapterError =>
   new AdapterError(
     'ADP_CONFIGURATION',
-    'journal.url leads to a pooler that lends each transaction another connection to the database. The settings of the journal are lost there, so that ' +
+    'journal.url leads to a pooler that gives each transaction another connection to the database. The settings of the journal are lost there, so that ' +
       'marks could be lost or doubled after a power cut. Nothing was written. Name the database server itself in journal.url, or let the pooler keep ' +
       'one connection for each session (PgBouncer: pool_mode = session).',
     { cause },

@@ -42,7 +42,7 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
   [
     '28',
     'transient',
-    'the database rejects the user, or the user from this host or without TLS',
+    'the database rejects the user, the host of the adapter, or a connection without TLS',
     'Check the user of journal.url and pg_hba.conf of the server; sslmode=verify-full in journal.url turns TLS on.',
   ],
   ['08P01', 'transient', 'the server rejected the start of the connection', PARAMETERS],
