@@ -421,7 +421,7 @@ function openStages(parts: Parts, journal: Journal) {
   return { stages, guards }
 }
 
-/** Waits for the work in progress, and then closes the parts of the adapter. Each part is closed before the parts that it depends on. */
+/** Waits for the work in progress, and then closes the components of the adapter, each before the components that it depends on. */
 async function stop(parts: Parts, running: Promise<Running> | undefined): Promise<void> {
   const { config, events, exchange, background } = parts
   const own = await running?.catch(() => undefined)

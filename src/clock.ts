@@ -40,7 +40,7 @@ export function waitFor(ms: number, clock: Pick<Clock, 'after'>, stopped?: Abort
   })
 }
 
-/** Returns the result of `answer`, or rejects with `late` after `ms` milliseconds. */
+/** Returns the result of `answer`, or rejects with `late` if there is no result within `ms` milliseconds. */
 export async function inTime<Result>(
   answer: Promise<Result>,
   ms: number,

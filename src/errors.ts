@@ -131,7 +131,7 @@ export class AdapterError extends Error {
 const fileCauses: Readonly<Record<string, string>> = {
   ENOENT: 'no such file',
   ENOTDIR: 'a part of the path is not a folder',
-  EISDIR: 'the path is a directory',
+  EISDIR: 'the path is a folder',
   EACCES: 'permission denied',
   EPERM: 'permission denied',
   ELOOP: 'the symbolic links of the path form a loop',

@@ -3,13 +3,13 @@ import { AdapterError } from './errors.ts'
 
 export interface Duty {
   readonly name: string
-  /** The time from the end of one turn to the start of the next, in milliseconds. */
+  /** The time from the end of one call of `act` to the start of the next, in milliseconds. */
   readonly everyMs: number
-  /** The time from the start of the instance to the first turn, in milliseconds. Default: `everyMs`. */
+  /** The time from the addition of the duty to the first call of `act`, in milliseconds. Default: `everyMs`. */
   readonly firstMs?: number
-  /** True if the work takes a last turn when the instance stops. */
+  /** True if `act` is called once more when the instance stops. */
   readonly atStop?: boolean
-  /** Does the work of one turn. If it rejects, the next turn still takes place. Only the first of successive rejections is reported. */
+  /** Does the work of the duty. A rejection does not end the duty. Only the first of successive rejections is reported. */
   readonly act: () => Promise<unknown>
 }
 
@@ -57,7 +57,7 @@ export function createHeartbeat(
         schedule(beat, duty.firstMs ?? duty.everyMs)
       }
     },
-    /** Stops all duties. Waits up to 5 s for running turns, and for a last turn of each duty with `atStop`. */
+    /** Stops all duties. Waits up to 5 s for running duties, and for the last call of each duty with `atStop`. */
     stop: async (): Promise<void> => {
       isStopped = true
       const ended = new AbortController()

@@ -110,7 +110,7 @@ export function createSharedStores() {
 }
 
 const SAVE_EVERY_MS = 5_000
-/** The number of runs of the duty after which the stored profile is read again, because other instances change it too. */
+/** The number of calls of the duty after which the stored profile is read again, because other instances change it too. */
 const LOAD_EVERY = 12
 
 /**

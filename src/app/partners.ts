@@ -211,7 +211,7 @@ export function callsPerSecondOf({
 interface ReloadedParts {
   readonly registry: Pick<PartnerRegistry, 'replace'>
   readonly rateLimits: Pick<RateLimits, 'forgetRates'>
-  /** Not replaced by a reload, because a reload does not change the upstreams. */
+  /** The settings of token requests. A reload does not replace them, because a reload does not change the upstreams. */
   readonly tokenRequests: TokenRequests
   /** Resolves with the open journal, or with `undefined` if the adapter was not started. */
   readonly journal: () => Promise<Pick<Journal, 'unsettled'> | undefined>

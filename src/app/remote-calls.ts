@@ -8,13 +8,13 @@ type Callable<Calls> = { readonly [Name in keyof Calls]: (...args: never[]) => u
 
 /** A connection on which two threads or processes call functions of each other. Calls arrive in order. */
 export interface Remote<Calls extends Callable<Calls>> {
-  /** Calls a function of the other side. Rejects with an `AdapterError` if the function fails or the other side ends. */
+  /** Calls a function of the other thread or process. Rejects with an `AdapterError` if the function fails or the other thread or process ends. */
   readonly call: <Name extends keyof Calls & string>(
     name: Name,
     ...args: Parameters<Calls[Name]>
   ) => Promise<Awaited<ReturnType<Calls[Name]>>>
   readonly answer: (functions: Readonly<Record<string, (...args: never[]) => unknown>>) => void
-  /** Rejects all open calls after the other side has ended. */
+  /** Rejects all open calls after the other thread or process has ended. */
   readonly end: (cause: AdapterError) => void
 }
 
@@ -56,7 +56,7 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
   port.on('message', (message) => {
     if (!isMessage(message)) return
     if (message.kind === 'call') {
-      // Ignores the rejection: `answer` rejects only if the other side has ended, and then nobody waits for the result.
+      // Ignores the rejection: `answer` rejects only if the other thread or process has ended, and then nobody waits for the result.
       answer(message.id, message.name, message.args).catch(() => undefined)
       return
     }
@@ -74,7 +74,7 @@ export function connect<Calls extends Callable<Calls>>(port: Port): Remote<Calls
       const call = Promise.withResolvers<unknown>()
       waiting.set(id, call)
       port.postMessage({ kind: 'call', id, name, args })
-      // The cast is safe because both sides use the same type `Calls`.
+      // The cast is safe because both threads or processes use the same type `Calls`.
       return call.promise as ReturnType<Remote<Calls>['call']>
     },
     answer: (functions) => {

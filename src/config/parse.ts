@@ -47,7 +47,7 @@ export function checkValues<Schema extends z.ZodType>(
   later: readonly FileFault[] = [],
 ): z.output<Schema> {
   const { value, faults: issues } = readValues(schema, input)
-  // A missing secret has an earlier fault, so a fault of its placeholder is left out.
+  // A missing secret has already been reported as an earlier fault, so a fault of its placeholder is left out.
   const missing = new Set(earlier.flatMap(({ code, target }) => (code === 'secret' ? [target] : [])))
   const faults: FileFault[] = [...earlier, ...issues.filter(({ target }) => !missing.has(target)), ...later]
   if (value !== undefined && faults.length === 0) return value

@@ -355,7 +355,7 @@ const secretSource = (name: 'env' | 'file', description: string): JsonSchemaNode
   additionalProperties: false,
 })
 
-/** The forms in which the file refers to a secret. Loading replaces them before validation. */
+/** The forms in which the file refers to a secret. The loader replaces each form with the secret before validation. */
 const secretForms: readonly JsonSchemaNode[] = [
   secretSource('env', 'Name of the environment variable that contains the secret.'),
   secretSource('file', 'Path of the file that contains the secret.'),

@@ -3,7 +3,7 @@ import * as z from 'zod'
 import { hasWholeHost } from '../http/address.ts'
 import { decodeKey, Secret } from './secret.ts'
 
-/** Adds the meaning of a key to the schema of the key. The JSON Schema and docs/configuration.md show the meaning beside the default. */
+/** Adds the meaning of a configuration key to its schema. The JSON Schema and docs/configuration.md show the meaning beside the default. */
 export const key = <Schema extends z.ZodType>(meaning: string, schema: Schema): Schema =>
   schema.describe(meaning)
 

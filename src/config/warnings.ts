@@ -58,8 +58,8 @@ function unitWarnings(config: Config): readonly string[] {
     .filter((partner) => (hasV2(config, partner) && !isPastCanary(partner)) || usesCanary(partner.canary))
     .map(
       ({ id, canary }) =>
-        `partner ${id} has no canary.header. If tokens are opaque or have no claim "${canary.claim}", canary has one unit per key, ` +
-        'and all schools that share a key move at once. Set canary.header to a header that names the school.',
+        `partner ${id} has no canary.header. If tokens are opaque or have no claim "${canary.claim}", Markbridge cannot distinguish schools that share a subscription key, ` +
+        'and moves all of them at once. Set canary.header to a header that names the school.',
     )
 }
 

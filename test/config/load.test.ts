@@ -107,7 +107,7 @@ describe('loadConfig', () => {
       { path },
     ])
     expect((await faultOf(loadConfig(folder))).message).toBe(
-      `The configuration file ${folder} cannot be read: the path is a directory. Nothing was changed. Check the path and the permissions.`,
+      `The configuration file ${folder} cannot be read: the path is a folder. Nothing was changed. Check the path and the permissions.`,
     )
   })
 

@@ -95,7 +95,9 @@ describe('the check of partners[].stage in the configuration', () => {
   })
 
   it('warns at legacy, shadow and canary, but not at v3, if no header of a request names the school', () => {
-    const oneUnit = [expect.stringMatching(/^partner acme has no canary\.header\. .*one unit per key/)]
+    const oneUnit = [
+      expect.stringMatching(/^partner acme has no canary\.header\. .*share a subscription key/),
+    ]
     for (const stage of ['legacy', 'shadow', 'canary']) expect(warningsFor({ stage })).toEqual(oneUnit)
     expect(warningsFor({ stage: 'shadow', canary: { percent: 5 } })).toEqual(oneUnit)
     expect(warningsFor({ stage: 'canary', ...named })).toEqual([])

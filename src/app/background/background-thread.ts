@@ -24,7 +24,10 @@ type Call = Thread<ThreadCalls>['call']
 
 const MAX_WAITING = 256
 const MAX_BYTES = 33_554_432
-/** The pause in milliseconds after the failure of a thread. The pause doubles after each thread that failed before it began any work. */
+/**
+ * The first and the longest pause in milliseconds after the failure of a thread. The pause doubles after each thread that failed before it
+ * began any work.
+ */
 const [RESTART_MS, MAX_RESTART_MS] = [10_000, 600_000]
 const CLOSE_MS = 10_000
 

@@ -94,7 +94,7 @@ export function openConsoleData({
 const STEPS_EVERY_MS = 1_000
 const FIGURES_EVERY_MS = 10_000
 
-/** Opens the data of the console in an instance, which also stores the steps of records and the figures of each minute. */
+/** Opens the data of the console in an instance. The returned duties store the steps of records and the current figures in this data. */
 export function openInstanceConsole(
   options: ConsoleDataOptions,
   metrics: Pick<Metrics, 'read'>,

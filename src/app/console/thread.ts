@@ -35,7 +35,10 @@ const main = connect<ConsoleMainCalls>(parentPort)
 const onFailure = (): void => void main.call('failed').catch(() => undefined)
 const stop = new AbortController()
 let engine: ConsoleEngine | undefined
-/** Returns the used processor time. The work that PostgreSQL does for this thread counts as work of this thread. */
+/**
+ * Returns the used processor time in milliseconds, of this thread and of all others. The work that PostgreSQL does for this thread counts
+ * as work of this thread.
+ */
 const workedMs = () => {
   const { own, others } = usedMs()
   return { own: own + (engine?.servedMs() ?? 0), others }
