@@ -96,7 +96,7 @@ export function countRefusals(
   return (reason) => shareRefused({ resource, reason: reasons[reason] })
 }
 
-/** Creates the parts that forward requests: the pass-through to V3, the relays to V2, and a reader of the marks in V2. */
+/** Creates the forwarders: the pass-through to V3, the relays to V2, and a reader of the marks in V2. */
 export function createForwarding(parts: {
   readonly config: Config
   readonly routes: ReturnType<typeof createRoutes>

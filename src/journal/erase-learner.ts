@@ -106,7 +106,7 @@ async function dropContent(db: Kysely<JournalTables>, ids: RawBuilder<unknown>):
 }
 
 /**
- * Erases the hashes of keys in settled batches without a request. Whoever has the salt could otherwise test each hash against known
+ * Erases the hashes of keys in settled batches without a request. With the salt, anyone could otherwise test each hash against known
  * learners and events.
  */
 async function dropKeys({ db, exclusively }: Store): Promise<void> {

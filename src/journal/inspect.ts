@@ -95,8 +95,8 @@ export interface JournalInspector {
 }
 
 /**
- * Opens an existing journal without a lease and without changing its tables. Throws `ADP_CONFIGURATION` for an invalid URL or a journal
- * of another version, and `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be reached.
+ * Opens an existing journal without a lease and without changing its tables. Throws `ADP_CONFIGURATION` for an invalid URL or a journal of
+ * another version, `ADP_JOURNAL_DAMAGED` if the journal is damaged, and `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be reached.
  */
 export function openInspector(url: string, highWaterFile?: string): Promise<JournalInspector> {
   return openExisting(url, highWaterFile, (store, ask) => {

@@ -16,7 +16,7 @@ export interface RateLimit {
 export interface SharedRateLimit {
   /** Returns the time from which no other instance has been alive, by the monotonic clock, or `undefined` while another instance may be alive. */
   aloneSinceMs(): number | undefined
-  /** Reserves the next slots under a name. Resolves with the milliseconds until each slot, in order. A slot cannot be returned. */
+  /** Reserves the next slots under a name. Resolves with the milliseconds until each slot, in order. A reserved slot cannot be given back. */
   reserve(name: string, limit: RateLimit, calls: number): Promise<readonly number[]>
   /** Pauses the slots of a name: no slot is reserved within the next `ms` milliseconds. Never shortens a longer pause. */
   pauseFor(name: string, ms: number): Promise<void>

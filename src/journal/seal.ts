@@ -162,7 +162,7 @@ const isBytes = (value: unknown): value is Uint8Array => value instanceof Uint8A
 
 /**
  * Packs the replies of records that were settled together into one row: a line of JSON with positions and lengths (in UTF-16 code units),
- * then the texts. One packed row costs a fraction of a row for each record. Returns `undefined` if there is no reply.
+ * then the texts. One packed row costs much less than one row for each record. Returns `undefined` if there is no reply.
  */
 export function packAnswers(
   answers: readonly { readonly position: number; readonly answer: string | undefined }[],

@@ -89,8 +89,8 @@ const NOTE = 'note: '
 const FLUSH_ANSWERED_MS = 25
 
 /**
- * Opens a journal, creates missing tables, and takes a lease. Throws `ADP_CONFIGURATION` if the URL, the keys or the version do not
- * match, and `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be reached or written.
+ * Opens a journal, creates missing tables, and takes a lease. Throws `ADP_CONFIGURATION` if the URL, the keys or the version do not match,
+ * `ADP_JOURNAL_DAMAGED` if the journal is damaged, and `ADP_JOURNAL_UNAVAILABLE` if the journal cannot be reached or written.
  */
 export async function openJournal(options: JournalOptions): Promise<DurableJournal> {
   const { url, timeoutMs = TIMEOUT_MS, clock = backgroundClock, highWaterFile } = options
