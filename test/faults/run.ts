@@ -23,7 +23,7 @@ import { runSeeds } from './times/run-times.ts'
  * pauses. The exit status is 1 after a finding, after a process that ended by itself, and after a whole run with too few kills or pauses.
  *
  * - `--seed n` draws the same faults again, `--minutes n` (default 10) sets the length, and `--logs folder` stores the logs of the adapters.
- * - `--only name` runs one scenario. `flips` continues until there were 300 stage changes, 300 kills and 100 pauses, for at most twice as long.
+ * - `--only name` runs one scenario. `flips` continues until there were 300 stage changes, 300 kills and 100 pauses, at most for twice the minutes.
  * - `--only changingTimes` makes `--seeds n` short runs (default 100) with the seeds from `--seed` upwards.
  */
 const { values } = parseArgs({
@@ -106,8 +106,8 @@ async function runChangingTimes(): Promise<RunResult[]> {
 }
 
 /**
- * Continues until the minimum is reached: with `flips` alone, or with kills and pauses on all tracks. Stops when this takes twice as long
- * as the earlier scenarios, as on a slow machine.
+ * Continues until the minimum is reached: with `flips` alone, or with kills and pauses on all tracks. Stops after twice the minutes of the
+ * run if a slow machine does not reach the minimum.
  */
 async function reachMinimum(results: readonly RunResult[]): Promise<RunResult[]> {
   const left = (name: keyof Wanted): number => Math.max(0, (wanted[name] ?? 0) - sumOf(results, name))

@@ -6,8 +6,8 @@ import { type RunBounds, runScenario } from './scenario/run-scenario.ts'
 import { type Scenario, scenarios } from './scenario/scenario.ts'
 
 /**
- * A short form of `npm run test:faults`: a scenario of each kind until enough has happened, two side by side, because each mostly waits for
- * starts. Only a run that hangs reaches the limits.
+ * The limits of each run, which only a run that hangs reaches. These tests are a short form of `npm run test:faults`, and run concurrently
+ * because each run mostly waits for processes to start.
  */
 const limits = { seed: 1, settleMs: 60_000, forMs: 60_000 } as const
 const timeout = 240_000

@@ -75,8 +75,8 @@ function checkSequence(outcomes: readonly Answer[], effects: readonly EffectEntr
 
 /**
  * Checks what the answers claim about time. "Not applied" claims that the service does not have the write, and will not have it before the
- * client resends it. The rejection of a whole request claims the same if it was the first request. "Created" claims that the service
- * already has the write.
+ * client resends it. The rejection of a whole request claims the same if no earlier request contained the write. "Created" claims that the
+ * service already has the write.
  */
 function checkTimes({ own: { answers, sends }, effects, forwards }: Recorded): string | undefined {
   if (forwards === undefined || effects.length === 0) return undefined

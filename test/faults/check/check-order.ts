@@ -16,8 +16,8 @@ export interface CheckedOrder {
 /**
  * Finds writes that were recorded after a newer write of the same learner and session. A write is newer if it follows in the same batch, or
  * was sent after the older write was answered "created" or "unknown". A write that was answered "not applied", or not at all, has no
- * position yet, because its client may still send it. An order that V2 would also produce without an adapter is not a finding, except in
- * `checkDrained`.
+ * position in this order yet, because its client may still resend it. An order that V2 would also produce without an adapter is not a
+ * finding, except in `checkDrained`.
  */
 export function checkOrder(all: readonly Recorded[]): CheckedOrder {
   const recorded = all.flatMap((one): RecordedWrite[] => {
@@ -82,7 +82,7 @@ function keyOf({ write }: WriteHistory): string {
   return `${write.learner} ${write.event}`
 }
 
-/** The answers that give a write its position, because the write is recorded or may be recorded. */
+/** The answers after which a write counts as older than every later write, because the write is recorded or may be recorded. */
 const placingKinds: readonly Answer['kind'][] = ['created', 'unknown', 'noOutcome']
 
 function isBefore(older: WriteHistory, newer: WriteHistory): boolean {
@@ -91,7 +91,7 @@ function isBefore(older: WriteHistory, newer: WriteHistory): boolean {
   return placedAt !== undefined && placedAt < newer.sentAt
 }
 
-/** Returns when the older write got its position, or `undefined` if it has none yet or both writes are in one batch. */
+/** Returns when the older write got its first answer of `placingKinds`, or `undefined` if it has none or both writes are in one batch. */
 function placeOf(older: WriteHistory, newer: WriteHistory): number | undefined {
   if (older.batch === newer.batch) return undefined
   return older.answers.find(({ answer: { kind } }) => placingKinds.includes(kind))?.at
@@ -99,9 +99,9 @@ function placeOf(older: WriteHistory, newer: WriteHistory): number | undefined {
 
 /**
  * Finds writes that V2 recorded after V3 had recorded a newer write of the same learner, session and school, although V2 received them
- * before the newer write left its client. A step forward drains, so V3 receives no write of a school before V2 has finished that school's
- * requests. A client that corrects a mark without waiting for the answer relies on this. `sameKey` holds the writes of one learner and
- * session.
+ * before the newer write left its client. A step forward waits for requests in progress, so V3 receives no write of a school before V2 has
+ * finished that school's requests. A client that corrects a mark without waiting for the answer relies on this. `sameKey` holds the writes
+ * of one learner and session.
  */
 function checkDrained(sameKey: readonly RecordedWrite[]): readonly Finding[] {
   const onV3 = sameKey.flatMap((newer) => {
@@ -139,8 +139,7 @@ export function isAsOftenAsSent({ own, effects, forwards = [] }: Recorded): bool
 
 /**
  * Returns true if only V2 received the older write, and V2 recorded it after the newer write because its client resent it. Without an
- * adapter V2 would do the same. `placedAt` is when the older write got its position, or `undefined` if the newer write is in the same
- * batch.
+ * adapter V2 would do the same. `placedAt` is the result of `placeOf`.
  */
 function wasResentToV2(older: Recorded, placedAt: number | undefined): boolean {
   const { own, forwards = [] } = older

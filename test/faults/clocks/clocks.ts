@@ -64,7 +64,8 @@ export function setClock(file: string, offsetSeconds: number): void {
 
 const MAX_HOURS = 6
 /**
- * TRUE_SHARE is the share of steps back to the true time. SMALL_SHARE is the share of the other steps to at most MAX_SMALL_SECONDS from it.
+ * TRUE_SHARE is the share of steps back to the true time. SMALL_SHARE is the share of the other steps that set the clock to at most
+ * MAX_SMALL_SECONDS from the true time.
  */
 const SMALL_SHARE = 0.3
 const TRUE_SHARE = 0.2

@@ -80,11 +80,10 @@ function flipBits(path: string, random: Random): void {
   closeSync(file)
 }
 
-/** Damages a journal while its adapter runs, and after one adapter process has ended and before the next one starts. */
+/** Damages a journal, either while an adapter runs on it or before the adapter starts. */
 export interface JournalDamage {
   /**
-   * Damages the journal, runs an adapter on it, and then adopts the journal. Call this when a process has ended, before the next one
-   * starts.
+   * Damages the journal before or while an adapter runs on it, and then adopts the journal. Call this between two processes of the adapter.
    */
   readonly betweenLives: (begin: () => Life, place: AdapterPlace) => Promise<void>
   count(): number
@@ -98,8 +97,8 @@ export interface AdapterPlace {
 }
 
 /**
- * OLD_COPY_SHARE is the share of damage before which no new copy is made, so that the copy grows older. RUNNING_SHARE is the share of
- * damage that happens while an adapter runs.
+ * OLD_COPY_SHARE is the probability that the existing copy is kept before the journal is damaged, so that the copy grows older.
+ * RUNNING_SHARE is the probability that the journal is damaged while an adapter runs.
  */
 const OLD_COPY_SHARE = 0.6
 const RUNNING_SHARE = 0.4

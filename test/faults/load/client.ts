@@ -24,7 +24,7 @@ export interface SentBatch {
   /** The school that the requests of the client name, or `undefined` if they name none. */
   readonly school: string | undefined
   readonly writes: readonly WriteHistory[]
-  /** The times at which requests with the batch left. */
+  /** The times at which the client sent the batch. */
   readonly sends: number[]
   /** The bytes of each final part as they first arrived, by position. */
   readonly finalParts: (TextOfPart | undefined)[]

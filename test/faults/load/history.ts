@@ -1,6 +1,6 @@
 import type { Write } from './write.ts'
 
-/** The record in a "created" part, as far as it can be checked. */
+/** The fields of the record in a "created" part that are checked. */
 export interface CreatedMark {
   readonly externalId: unknown
   readonly learner: unknown
@@ -20,23 +20,23 @@ export type Answer =
   | { readonly kind: 'notApplied' }
   /** The request was rejected as a whole. */
   | { readonly kind: 'busy' }
-  /** The whole reply says that the outcome of its records is currently unknown. Earlier answers stand. */
+  /** The whole reply says that the outcome of its records is currently unknown. Earlier answers remain valid. */
   | { readonly kind: 'noOutcome' }
   | { readonly kind: 'unknown' }
 
 /** One write as its client saw it. Times are positions in one sequence that all clients of a run share. */
 export interface WriteHistory {
   readonly write: Write
-  /** The token that its client sends, or `undefined` if all clients have the same. */
+  /** The token that its client sends, or `undefined` if all clients send the same token. */
   readonly token?: string
   /** The school that its client names, or `undefined` if it names none. */
   readonly school?: string | undefined
   /** The number of its batch and its position in the batch. */
   readonly batch: number
   readonly position: number
-  /** The time at which its bytes first left. */
+  /** The time at which its client first sent it. */
   readonly sentAt: number
-  /** The times at which the requests with its bytes left, including the first. */
+  /** The times at which its client sent it, including the first time. */
   readonly sends: readonly number[]
   /** True if the client of the write gave it up and must not send it any more. */
   readonly isAbandoned?: boolean
@@ -57,7 +57,7 @@ export interface History {
   readonly replays: number
   /** The numbers of the resent batches whose reply differed from the first reply. */
   readonly changedReplays: readonly number[]
-  /** The numbers of finished batches that were not answered again although no faults were left. */
+  /** The numbers of finished batches whose resends got no reply with an outcome, although there were no more faults. */
   readonly missingReplays: readonly number[]
   /** The final answers that arrived again with other bytes. */
   readonly changedParts: readonly ChangedPart[]
@@ -65,7 +65,7 @@ export interface History {
 
 const finalKinds: readonly Answer['kind'][] = ['created', 'refused', 'superseded', 'gaveWay']
 
-/** Returns false for the answer of a reply that holds no outcome of any record, so that earlier answers stand. */
+/** Returns false for the answer of a reply that holds no outcome of any record, so that earlier answers remain valid. */
 export function holdsOutcome({ kind }: Answer): boolean {
   return kind !== 'busy' && kind !== 'noOutcome'
 }

@@ -53,7 +53,7 @@ export const usualLoad = {
   replayShare: 0.05,
 } as const satisfies Partial<LoadOptions>
 
-/** The maximum number of resends of a finished batch, once no faults are left. */
+/** The maximum number of resends of a finished batch after the faults have ended. */
 const SURE_REPLAYS = 8
 
 export interface Load {
@@ -63,8 +63,8 @@ export interface Load {
   /** Resends every batch that has records without a final answer. Call this after `stop`. */
   sendOpen(): Promise<void>
   /**
-   * Resends the last `count` batches whose records are all final until each reply arrives complete. Call this after `stop`, when no faults
-   * are left.
+   * Resends the last `count` finished batches, each until a reply with an outcome arrives, at most `SURE_REPLAYS` times. Call this after
+   * `stop`, when there are no more faults.
    */
   replayLast(count: number): Promise<void>
   history(): History

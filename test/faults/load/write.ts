@@ -1,7 +1,7 @@
 import { guid } from '../../support/batch-request.ts'
 import type { Random } from '../../../src/sandbox/random.ts'
 
-/** One mark that a client wants recorded. Its comment contains its name, so that the effects can be matched. */
+/** One mark that a client wants recorded. Its comment contains its name, so that each effect can be matched with its write. */
 export interface Write {
   /** The unique name, such as `w-000123`. */
   readonly name: string
@@ -24,7 +24,7 @@ export interface Samples {
   readonly codes: readonly { readonly id: string }[]
 }
 
-/** The number of keys that every connection writes repeatedly, so that the order of their marks matters. */
+/** The number of combinations of learner and session that every client writes repeatedly, so that the order of their marks matters. */
 const HOT_KEYS = 12
 const HOT_SHARE = 0.15
 const INVALID_SHARE = 0.02
@@ -44,14 +44,16 @@ const SPELLING_SHARE = 0.4
 /** The name of a write in a comment, or in any text that quotes the comment. */
 export const namePattern = /w-\d{6,}/
 
-/** Returns the name of the write that a comment belongs to, or the comment itself if it contains no name. */
+/**
+ * Returns the name of the write that a comment belongs to, or the whole comment if it contains no name, or `undefined` if it is not text.
+ */
 export function nameIn(comment: unknown): string | undefined {
   return typeof comment === 'string' ? (namePattern.exec(comment)?.[0] ?? comment) : undefined
 }
 
 /**
- * Returns a function that draws the next write. Most writes have a random learner and session, and a share of the writes reuses the same
- * few.
+ * Returns a function that draws the next write. Most writes have a random learner and session. Some writes use one of `HOT_KEYS` fixed
+ * combinations.
  */
 export function createWrites(random: Random, samples: Samples, uniqueKeys = false): () => Write {
   const [firstLearner = '', ...learners] = samples.learners

@@ -17,7 +17,7 @@ import { defect } from './defects.ts'
 // Each test breaks a safeguard of the built product while the product is loaded. The fault check must then find the faults that the
 // safeguard prevents.
 
-/** The time limit for a loaded machine. */
+/** The time limit of each test, which suffices on a loaded machine. */
 const timeout = 180_000
 const kindsOf = (findings: readonly Finding[]): string[] => findings.map(({ kind }) => kind)
 
@@ -54,7 +54,7 @@ test(
   async () => {
     const [sound, broken] = await Promise.all([writeTwice([]), writeTwice([defect('date-backwards')])])
     expect(sound).toEqual([])
-    // The older mark now seems newer, so the adapter takes it for a mark of another program and does not overwrite it.
+    // With the defect the older mark seems newer, so the adapter takes it for a mark of another program and does not overwrite it.
     expect(broken[0]).toMatchObject({ kind: 'unsettled', because: 'last answer unknown, recorded 0 times' })
   },
 )
@@ -84,7 +84,7 @@ async function strikeAll(
 }
 
 test(
-  'the fault check reports a trusted journal if the adapter uses a journal that was deleted or replaced',
+  'the fault check reports that a damaged journal was trusted if the adapter uses a journal that was deleted or replaced',
   { timeout },
   async () => {
     const kinds = ['deleted', 'oldCopy', 'emptied'] as const

@@ -57,8 +57,8 @@ export const defects = {
 type DefectName = keyof typeof defects
 
 /**
- * Returns a module to start the adapter with (`--import`). The adapter then has this defect, or does not start if the defect no longer
- * fits.
+ * Returns the URL of a module that gives the adapter this defect if the adapter starts with `--import` of the module. The adapter does not
+ * start if the built product no longer contains the text that the defect replaces.
  */
 export function defect(name: DefectName): string {
   return `${new URL(import.meta.url).href}?${name}`

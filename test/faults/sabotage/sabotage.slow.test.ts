@@ -39,7 +39,7 @@ interface HttpAnswer {
 
 type Handler = (exchange: Exchange) => Promise<HttpAnswer>
 
-/** Starts a proxy between two sides that buffers every exchange. `handle` decides what happens to an exchange. */
+/** Starts a proxy in front of `target`. The proxy reads each request completely, and `handle` decides what happens to the exchange. */
 async function placeBetween(target: string, handle: Handler): Promise<string> {
   const pool = new Pool(target, { connections: 32 })
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {

@@ -3,8 +3,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 
 /**
- * Counts the records that a killed process left open in its journal. A kill counts as "at work" only if there are any. With SQLite no
- * process has the file open at this moment. The query only reads, so the next process still has to recover the file.
+ * Counts the records that a killed process left open in its journal. A kill counts as "at work" only if the process left open records. With
+ * SQLite no process has the file open at this moment. The query only reads, so the next process still has to recover the file.
  */
 export async function countOpen(url: string, pid: number): Promise<number> {
   const isFile = url.startsWith('sqlite:')

@@ -199,7 +199,8 @@ function stagedLoad({ stages }: Scenario, log: ForwardLog): Partial<LoadOptions>
   return {
     schools: schoolsOf(stages),
     isOfV2: log.isOfV2,
-    // Only half of the window, because the adapter counts from the end of the request, and the store counts from the next second.
+    // Clients resend only during half of the window. The margin is needed because the adapter and the store measure the window from other
+    // moments.
     sendAgainMs: resendWindowMs / 2,
     relayedMs: ({ name }) =>
       log

@@ -72,7 +72,10 @@ export interface ScenarioStages {
   readonly gapMs: number
   /** How long a step forward waits for the instances to drain. */
   readonly drainMs: number
-  /** `rollout.resendWindowMs` of the configuration. No client resends a batch that V2 may have received unrecorded after this time. */
+  /**
+   * `rollout.resendWindowMs` of the configuration. After this time no client resends a batch that V2 may have received without an entry in
+   * the journal.
+   */
   readonly resendWindowMs: number
   readonly behindV2?: FaultShares
 }
@@ -86,7 +89,7 @@ interface ScenarioPauses {
   readonly others?: boolean
 }
 
-/** Clients that leave processor time to the machine. */
+/** Clients that pause before each batch, so that they use little processor time. */
 const calm = { thinkMs: 200 } as const
 /** Batches with short replies, so that more of the time is spent on starts and ends of processes. */
 const small = { maxRecords: 7 } as const

@@ -66,8 +66,8 @@ export interface Supervisor {
 /** The time after which a process that did not reach its failpoint is killed anyway. */
 const FAILPOINT_MS = 700
 /**
- * EARLY_SHARE is the share of kills while the process is still starting. EARLY_FROM is the least share of the start time before such a
- * kill.
+ * EARLY_SHARE is the share of kills while the process is still starting. Such a kill waits for at least the fraction EARLY_FROM of the
+ * usual start time.
  */
 const EARLY_SHARE = 0.1
 const EARLY_FROM = 0.6

@@ -333,7 +333,7 @@ const LANES = 3
 /** One of this many runs has its journal in PostgreSQL. */
 const POSTGRES_EVERY = 5
 
-/** Calls `runTimes` for `count` seeds from `seed` on. `onResult` is called with each result as it arrives. */
+/** Calls `runTimes` for `count` seeds, beginning with `seed`. `onResult` is called with each result as it arrives. */
 export async function runSeeds(
   seed: number,
   count: number,

@@ -17,7 +17,7 @@ interface Dating {
 export interface ServiceTimes {
   /** The changes, each with its position in the sequence of the run. */
   readonly story: readonly string[]
-  /** Dates the marks in a request to V3 in the zone of the service. */
+  /** Converts the times of the marks in a request to V3 to the time zone of the service. */
   readonly rewrite: (request: Buffer) => Buffer
   stop(): Promise<void>
 }
