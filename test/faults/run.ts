@@ -23,7 +23,8 @@ import { runSeeds } from './times/run-times.ts'
  * pauses. The exit status is 1 after a finding, after a process that ended by itself, and after a whole run with too few kills or pauses.
  *
  * - `--seed n` draws the same faults again, `--minutes n` (default 10) sets the length, and `--logs folder` stores the logs of the adapters.
- * - `--only name` runs one scenario. `flips` continues until there were 300 stage changes, 300 kills and 100 pauses, at most for twice the minutes.
+ * - `--only name` runs one scenario. `flips` continues until there were 300 stage changes, 300 kills and 100 pauses,
+ *   but at most for twice the minutes.
  * - `--only changingTimes` makes `--seeds n` short runs (default 100) with the seeds from `--seed` upwards.
  */
 const { values } = parseArgs({
