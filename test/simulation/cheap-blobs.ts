@@ -1,7 +1,7 @@
 import { createRequire, syncBuiltinESMExports } from 'node:module'
 
 // This module is loaded before the journal. It replaces the compression of stored requests and replies by functions that only add a byte,
-// because compression takes a tenth of a history's time, and its threads cannot be simulated.
+// because compression takes a tenth of the time of a simulated history, and its threads cannot be simulated.
 
 const require = createRequire(import.meta.url)
 const zlib = require('node:zlib') as Record<string, unknown>

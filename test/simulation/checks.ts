@@ -11,7 +11,7 @@ import type { SimulatedDatabase } from './simulated-database.ts'
 import type { Actor, World } from './world.ts'
 
 interface ChecksOptions {
-  /** The time within which V3 must not apply a batch that V2 has received unrecorded. */
+  /** The time after V2 has applied a batch without an entry in the journal, during which V3 must not apply the batch too. */
   readonly resendWindowMs: number
   /** Returns the lease that a process holds, or `undefined` if it holds none. */
   readonly leaseOf: (actor: Actor) => number | undefined
@@ -19,7 +19,7 @@ interface ChecksOptions {
   readonly areClocksSound: boolean
   /** True if the service does not cut comments, or if its replies always show where it cuts them. */
   readonly areValuesShown: boolean
-  /** True if replies show the stored times, or if the service never changes its clock and its rules. */
+  /** True if replies show the stored times, or if the service never changes its clock and its rules for times. */
   readonly areTimesShown: boolean
   /** True if the journal stores credentials, so that a restarted process has them. */
   readonly keepsCredentials: boolean
@@ -68,7 +68,7 @@ export class Checks {
     this.report('crash', of, cause instanceof Error ? (cause.stack ?? cause.message) : String(cause))
   }
 
-  /** Records that a process ended, and that its requests in progress ended with it. */
+  /** Marks a process and its requests in progress as ended. */
   recordEnd(actor: Actor): void {
     this.endedProcesses.add(actor.name)
     for (const batch of this.batches)
@@ -80,9 +80,9 @@ export class Checks {
   }
 
   /**
-   * Returns a function that is true for a record whose outcome nobody can find out. Either its key has another mark that the journal has
-   * not confirmed, because another program wrote the mark or because V2 applied it with an unknown outcome or key, so that only times could
-   * distinguish the marks. Or a newer record of the key waits for credentials.
+   * Returns a function that returns true for a record whose outcome nobody can find out. Either its key has another mark that the journal
+   * has not confirmed, because another program wrote the mark or because V2 applied it with an unknown outcome or key, so that only times
+   * could distinguish the marks. Or a newer record of the key waits for credentials.
    */
   private findAmbiguous(): (record: Pick<SentRecord, 'key' | 'name'>) => boolean {
     const confirmed = this.confirmedNames()
@@ -163,14 +163,14 @@ export class Checks {
   }
 
   /**
-   * Returns true if V2's last reply is in the journal and final, and this adapter may return it for this token without asking V2 for a
-   * mark.
+   * Returns true if V2's last reply is in the journal and final, and this adapter may return it for this token without a read of V2 that
+   * checks the token.
    */
   private hasReplyOfV2(batch: SentBatch, token: string, instance: Actor): boolean {
     if (batch.records.some(({ final }) => final === undefined)) return false
     const last = this.sends.findLast((send) => send.batch === batch && send.sentToV2 > 0)
     if (last?.journalBatch === undefined || last.token !== token || last.instance !== instance) return false
-    // After its clock was set, the adapter no longer trusts its earlier verdicts on tokens and must ask V2 for a mark.
+    // After its clock was set, the adapter no longer trusts its earlier verdicts on tokens and must check the token with a read of V2.
     if (last.clockSteps !== instance.clockSteps) return false
     const rows = this.recordsOf(last.journalBatch)
     return (
@@ -238,7 +238,10 @@ export class Checks {
     )
   }
 
-  /** Records that V2 received a request. V2 does not recognise a repeated batch, so each of its replies may differ. */
+  /**
+   * Counts a request that V2 received, and checks that V2 had to receive it. V2 does not recognise a repeated batch, so each of its replies
+   * may differ.
+   */
   private recordV2Request(number: number): void {
     const send = this.sends[number]
     if (send === undefined) return
@@ -419,7 +422,7 @@ export class Checks {
     return sent.wasDenied || !(isAccepted || keepsCredentials)
   }
 
-  /** Returns true if V3 has accepted the client's credentials and the instance that works on the batch can have them. */
+  /** Returns true if V3 has accepted the client's credentials and the instance that works on the batch may know them. */
   private hasAcceptedToken({ client, records }: SentBatch): boolean {
     const accepted = this.records.filter(
       ({ batch, final }) => batch.client === client && final?.status === 201,
@@ -497,8 +500,8 @@ export class Checks {
   }
 
   /**
-   * Checks that V2 and V3 did not both apply a record. If the journal does not know the write of V2, this is checked only within the resend
-   * window.
+   * Checks that V2 and V3 did not both apply a record. If the journal does not know the write of V2, the check covers only the resend
+   * window after this write.
    */
   private checkBothSides({ name }: SentRecord, effects: readonly Effect[]): void {
     const posted = effects.find(({ send }) => send === undefined)
@@ -529,7 +532,7 @@ export class Checks {
 
   /** Checks that marks of one key are applied in the order in which the journal received them. */
   private checkOrder(): void {
-    // A batch that V3 takes over from V2 keeps its position in the order: that of its first request to V2 that may have been applied.
+    // A batch that V3 takes over from V2 has the position of its first request that V2 may have applied.
     const rows = this.database.all<{ id: number; content: string; isOnV2: number; isApplied: number }>(
       'select id, content, on_v2 as isOnV2, exists (select 1 from journal_records where batch = id and state in (1, 3)) as isApplied from journal_batches order by id',
     )

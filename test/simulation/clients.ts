@@ -208,7 +208,7 @@ export class Clients {
         done()
         return
       }
-      // Some clients wait for long before they resend, as if they resent only with their next register.
+      // Some clients wait a long time before they resend, like clients that resend a batch only together with their next register.
       const longestMs = scale.thinkMs > 1_000 && !this.isCalm() ? 10_000 : 3_000
       resend(50 + random.below(this.isCalm() || random.chance(0.2) ? longestMs : 800))
     }

@@ -35,10 +35,10 @@ export function addCoverage(one: Coverage, other: Coverage): Coverage {
 
 export const noCoverage: Coverage = { transitions: {}, faults: [] }
 
-/** The maximum number of missing pairs that are listed by name. */
+/** The maximum number of missing pairs of faults that are listed by name. */
 const MANY = 30
 
-/** Formats one line for each transition of `lifecycle.ts` with its count, and one for the pairs of faults. */
+/** Formats one line for each transition of `lifecycle.ts` with its count, and one line for the pairs of faults. */
 export function describeCoverage({ transitions: counts, faults }: Coverage): string[] {
   const lines = transitions.map(({ on, from, to }) => {
     const codes = `${from === undefined ? '' : stateCodes[from]}>${stateCodes[to]}`

@@ -31,7 +31,10 @@ export interface HistoryResult {
 const LEASE_MS = 2_000
 /** The usual wait after the faults end, in which leases of dead instances expire and unknown outcomes are read back every 5 s. */
 const SETTLE_MS = 90_000
-/** The longest pause between retries. A record waits this long at once if a clock was set back by hours after its receipt. */
+/**
+ * The longest pause between retries. Pauses grow with the age of a record, so a new record may wait this long if a clock was set forward by
+ * hours after its receipt.
+ */
 const LONGEST_PAUSE_MS = 600_000
 const CHECK_EVERY_MS = 200
 /** Faults that lose replies, so that an instance may never learn at which length the service cuts comments. */
@@ -144,8 +147,8 @@ class History {
     const onExisting = world
       .random('existing')
       .pick(['replace', 'replace', 'replace', 'duplicate', 'conflict'] as const)
-    // With fewer calls per second the read-backs of a batch never fit into one budget. A conflict needs a read after the post, an adopted
-    // journal needs a read before it, and a batch that went to V2 or that V3 executes slowly is read back repeatedly.
+    // With fewer calls per second the read-backs of a batch never fit into one budget. A conflict needs a read after the post, and an
+    // adopted journal needs a read before the post. A batch that went to V2, or that V3 executes slowly, is read back repeatedly.
     const isReadBackFirst = onExisting === 'conflict' || faults.has('failover')
     const leastCalls = faults.has('flips') || faults.has('pace') ? 5 : isReadBackFirst ? 3 : 1
     const longCallMs = faults.has('longCalls') ? LONG_CALL_MS : 0
@@ -173,8 +176,8 @@ class History {
     this.habits = {
       onExisting,
       staleMs: faults.has('stale') ? 300 : 0,
-      // If other programs write, every mark gets a new id. With the same id, a mark that another program changed within the second of a
-      // lost POST would look like the older mark (docs/decisions/012).
+      // If other programs write, every mark gets a new id. If a mark kept its id, the adapter could not see that another program changed
+      // the mark within a second of a lost POST (docs/decisions/012).
       keepsIds: !faults.has('otherWriters'),
       values: drawValues(drawn, scale),
       storm: undefined,
@@ -356,7 +359,7 @@ class History {
       this.lastOpenMs = world.nowMs
       return false
     }
-    // Records that may stay unknown are read back without end, so `isIdle` alone would never hold.
+    // Records that may stay unknown are read back without end, so `isIdle` alone might never return true.
     return world.nowMs > this.lastOpenMs + QUIET_MS || this.isIdle()
   }
 }

@@ -99,7 +99,7 @@ export function createStoreWeather(world: World, { isCalm, has, ...options }: Jo
       }
       return occurs('storeSlow') ? random.below(800) : random.next()
     },
-    // A start makes about fifty queries, so each of them fails rarely.
+    // An instance makes about fifty queries when it starts, so each query fails rarely.
     faultOf: (what, actor) => {
       if (isCalm()) return undefined
       if (world.nowMs < (downUntilMs.get(actor) ?? 0)) return { kind: 'refused' }

@@ -32,7 +32,7 @@ export interface Send {
   entry: Pick<StageEntry, 'side' | 'stage' | 'known'> | undefined
   /** The number of the journal's new batch for this request, or `undefined` if the request began no new batch. */
   journalBatch: number | undefined
-  /** True if V2 was sent the request although the journal could not record it. */
+  /** True if the adapter sent the request to V2 although the journal could not record it. */
   isUnrecorded: boolean
   /** True if this adapter had a stored final reply of V2 for the same token when the request arrived. */
   readonly wasAnswered: boolean

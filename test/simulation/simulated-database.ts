@@ -25,7 +25,7 @@ interface Prepared {
 /** The maximum number of prepared statements. Some texts contain batch numbers, so the number would grow without a limit. */
 const MAX_PREPARED = 1_000
 
-/** The only connection of this process. Histories run one after another and share its prepared statements. */
+/** The only database connection of this process. Histories run one after another and share its prepared statements. */
 const connection = new DatabaseSync(':memory:')
 const prepared = new Map<string, Prepared>()
 
@@ -87,7 +87,7 @@ export function changeInitialState(text: string): void {
   connection.exec(text)
 }
 
-/** The commit count of a slot of the high-water mark. */
+/** A row of the high-water mark: the number of commits of the instances that share a slot. */
 interface SlotRow {
   readonly slot: number
   readonly commits: number

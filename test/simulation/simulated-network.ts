@@ -20,14 +20,14 @@ export interface ServiceRequest {
 
 /** The delays and faults of one exchange. */
 export interface Journey {
-  /** True if the connection cannot be made and nothing leaves. */
+  /** True if the connection cannot be made, so that the request is not sent. */
   readonly refused?: boolean
   /** The time until the request arrives at the service, or `undefined` if it never arrives. */
   readonly thereMs: number | undefined
   /** The time until the reply arrives at the client, or `undefined` if it never arrives. */
   readonly backMs: number | undefined
   readonly cutAfter?: number | undefined
-  /** The time after which the connection breaks if something never arrives, or `undefined` if it stays silent. */
+  /** The time after which the connection breaks if the request or the reply never arrives, or `undefined` if it stays open and silent. */
   readonly breaksAfterMs?: number | undefined
 }
 

@@ -39,7 +39,9 @@ interface Profile extends Partial<Scale> {
   readonly without?: readonly FaultKind[]
 }
 
-/** Combinations of faults of which each has revealed a defect only together. Their histories are small, so that the faults coincide. */
+/**
+ * Combinations of faults that have revealed defects which no single fault revealed. Their histories are small, so that the faults coincide.
+ */
 const profiles: readonly [Profile, ...Profile[]] = [
   // An instance is paused for longer than its lease while it has records to post.
   {

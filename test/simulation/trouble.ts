@@ -57,7 +57,8 @@ export function startFaults(options: TroubleOptions): void {
     if (scale.faults.has('flips') && random.chance(0.15))
       world.after(outside, soonMs, () => isCalm() || changeStage())
   }
-  // There are no steps of a few minutes. After a step of minutes is undone, retries that are due within ten minutes would wait for minutes.
+  // No step is a few minutes long. When such a step is undone, retries would wait for minutes, because the journal ignores a due time only
+  // if it is more than 11 minutes ahead.
   const step = (): number => random.pick([1_000, -1_000, 7_200_000, -7_200_000, 1_200_000, -1_200_000])
   every('wallSteps', 2_000, () => {
     const instance = fleet.instances[anyInstance()]
