@@ -43,7 +43,7 @@ interface Measured {
   readonly upstreamBusy: number
 }
 
-/** The smallest share of its core for a valid round. Below it, other programs of the machine slowed the process down. */
+/** The smallest valid value of `busy`. In a round with a smaller value other programs on the machine slowed the measured process down. */
 const BUSY = 0.85
 const TRIES = 5
 

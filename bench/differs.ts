@@ -11,7 +11,10 @@ export type Differ = (v2: readonly unknown[], v3: readonly unknown[]) => number
 export const differNames = ['markbridge', 'jsondiffpatch', 'microdiff', 'deep-diff'] as const
 export type DifferName = (typeof differNames)[number]
 
-/** The number of rows that our differ compares at a time. A real run divides by days, so that both sides have the same records. */
+/**
+ * The number of rows that our differ compares at a time. A real run divides the marks by days, so that both parts of a comparison have the
+ * same records.
+ */
 const WINDOW = 40_000
 
 /** Compares the rows with our differ, `WINDOW` rows at a time. Counts each missing row and each differing field once. */
