@@ -4,7 +4,10 @@ import { afterAll, beforeAll, expect } from 'vitest'
 
 import { keepCompiledCode } from '../support/keep-compiled-code.ts'
 
-/** The folder for coverage. V8 counts in this process from its start. Threads and programs count if the variable is set when they start. */
+/**
+ * The folder for coverage. V8 counts in this process from its start, but in a thread or program only if NODE_V8_COVERAGE is set when it
+ * starts.
+ */
 const folder = process.env['MARKBRIDGE_COVERAGE']
 
 /** The tests whose threads and programs are counted. The threads and programs of other tests start faster, from compiled code. */

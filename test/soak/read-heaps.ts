@@ -6,7 +6,7 @@ import { WebSocket } from 'undici'
 export interface Heaps {
   /** The memory that V8 has taken from the system, including garbage and free pages. */
   readonly committedMiB: number
-  /** The size of the heap after a full collection. A leak of the program shows here. */
+  /** The size of the heap after a full collection. It grows if the program leaks memory. */
   readonly liveMiB: number
 }
 

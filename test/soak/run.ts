@@ -41,7 +41,10 @@ const seed = numberOption('seed', values.seed)
  * more growth.
  */
 const [GROWTH_LIVE_MIB, GROWTH_RESIDENT_MIB, GROWTH_DESCRIPTORS] = [16, minutes < 15 ? 256 : 64, 16]
-/** The number of points per reading of the heaps. Each reading collects garbage, which shows in resident memory for a minute. */
+/**
+ * Only each tenth point of the chart has a new reading of the heaps, because each reading collects garbage, which lowers resident memory
+ * for a minute.
+ */
 const HEAPS_EVERY = 10
 const [POINTS, CLIENTS, MAX_RECORDS] = [90, 8, 30]
 const KEY = '0c'.repeat(32)

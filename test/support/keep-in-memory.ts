@@ -7,9 +7,9 @@ const MEMORY = '/dev/shm'
 const ENOUGH_BYTES = 4 * 2 ** 30
 
 /**
- * Puts the temporary files of this process's threads and of programs that it starts into memory if the machine has room. Journal tests
- * spend most of their time creating and removing databases, and each commit waits for the disk. The setting lasts until the process ends. A
- * location that the environment already names is kept.
+ * Puts the temporary files of this process's threads and of programs that it starts into a folder in memory if the machine has room.
+ * Journal tests spend most of their time creating and removing databases, and each commit waits for the disk. The folder is removed when
+ * the process ends. Does nothing if `TMPDIR` is already set.
  */
 export function keepInMemory(): void {
   if (process.env['TMPDIR'] !== undefined || freeBytes() < ENOUGH_BYTES) return

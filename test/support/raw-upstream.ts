@@ -52,7 +52,7 @@ export async function startRawUpstream(
   }
 }
 
-/** Answers with these bytes whenever a piece arrives after the first complete head. A body must arrive together with its head. */
+/** Answers each piece with these bytes, once the head of the first request is complete. A body must arrive together with its head. */
 export function replyWithBytes(reply: string, ends = false): (socket: Socket, seen: string) => void {
   return (socket, seen) => {
     if (!seen.includes('\r\n\r\n')) return

@@ -20,7 +20,7 @@ export type Answer = (seen: SeenRequest, response: ServerResponse) => void | Pro
 export interface Upstream {
   readonly url: string
   readonly port: number
-  /** Every request, in the order in which the last bytes arrived. */
+  /** Every request, in the order in which the last bytes of the requests arrived. */
   readonly seen: SeenRequest[]
   /** Returns the number of connections that were opened so far. */
   connections(): number
@@ -106,8 +106,8 @@ export function replyWith(
 export const unavailable: Answer = replyWith(503, '', { 'Retry-After': '100' })
 
 /**
- * Answers 201 with the posted record and an id, as the service does (service.md 4). A read of one learner and event returns one row of
- * both.
+ * Answers 201 with the posted record and an id, as the service does (service.md 4). A read of one learner and one event returns one row
+ * with both ids.
  */
 export const echoRecord: Answer = (seen, response) => {
   if (seen.method === 'GET') {

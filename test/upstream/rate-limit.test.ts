@@ -67,7 +67,7 @@ describe('createRateLimit', () => {
     )
   })
 
-  it('keeps a rate below one call per second', async () => {
+  it('admits one call every two seconds if the rate is 0.5 calls per second', async () => {
     const { clock, rateLimit, log } = start(0.5)
     for (const name of ['a', 'b', 'c']) ask({ clock, rateLimit, log }, name)
     await clock.pass(10_000)

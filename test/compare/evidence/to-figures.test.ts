@@ -54,7 +54,7 @@ describe('upperBound', () => {
     expect([upperBound(0, 0, 0.95), upperBound(5, 5, 0.95), upperBound(9, 5, 0.95)]).toEqual([1, 1, 1])
   })
 
-  it('is the share of differences at which so few differences occur with the probability 1 - confidence', () => {
+  it('is the share of differing trials at which at most the given number of differences occurs with the probability 1 - confidence', () => {
     // Returns the exact probability of at most x differences, which is 1 - confidence at the bound.
     const atMost = (x: number, n: number, p: number): number => {
       let term = (1 - p) ** n

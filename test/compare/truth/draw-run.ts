@@ -21,7 +21,7 @@ export interface DrawnRun {
   readonly failing: boolean
 }
 
-/** Draws a run over about `size` records at most, of a school with `learners` learners. */
+/** Draws a run over about `size` records at most, of a school that has `school` learners. */
 export function drawRun(seed: number, size: number, school: number): DrawnRun {
   const random = createRandom(seed, 'compare run')
   const days = daysOf(firstDay, lastDay)

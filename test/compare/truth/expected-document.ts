@@ -4,7 +4,7 @@ import { verdicts } from '../../../src/compare/verdict.ts'
 import { dayOf, keyOf, type ListedDifference } from './differ-faces.ts'
 import { expectations } from './expected-findings.ts'
 
-/** The number of occurrences of each finding and verdict: `differs`, `path kind class class`, `day verdict`. */
+/** The number of occurrences by name, such as `compared`, `verdict same` or `day 2026-03-02 differs`. */
 export type Counts = ReadonlyMap<string, number>
 
 /** The marks that a run compares, in addition to its differences. */

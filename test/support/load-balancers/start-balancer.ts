@@ -163,7 +163,9 @@ export async function startBalancer(
   return { port, logged, rotate }
 }
 
-/** Creates a replacement that returns the ports in turn, and starts again after the last port. */
+/**
+ * Creates a replacement function for `replaceEach`, which returns the addresses of the ports in turn and starts again after the last port.
+ */
 function inOrder(ports: readonly number[]): () => string {
   let next = 0
   return () => `127.0.0.1:${ports[next++ % ports.length]}`

@@ -119,7 +119,10 @@ function isWholeReply(bytes: Buffer): boolean {
   return readMessage(bytes) !== undefined && !bytes.subarray(0, 12).toString().endsWith(' 100')
 }
 
-/** Resolves with true at the end of the connection, or once `onData` says that everything has arrived. */
+/**
+ * Resolves with true at the end of the connection, or once `onData` returns true because everything has arrived. Resolves with false after
+ * `HANG_MS`.
+ */
 function untilEnd(socket: Socket, onData: (chunk: Buffer) => boolean): Promise<boolean> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(false), HANG_MS)

@@ -91,7 +91,7 @@ export const hostileWrites: readonly NamedRequest[] = writes.map(([name, status,
   (share = 1) => ({ status, requests: [make(share)] }),
 ])
 
-/** Returns the same request under another name. If it was sent before, the adapter answers it from its journal. */
+/** Returns the same request under another name. If the request was sent before, the adapter answers it from the journal. */
 export function resent(hostile: HostileRequest): HostileRequest {
   return { ...hostile, name: `${hostile.name}, again` }
 }

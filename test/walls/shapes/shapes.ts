@@ -1,4 +1,4 @@
-/** Builds a text of about `size` characters in one shape. */
+/** A shape of text. `make` builds a text of about `size` characters. */
 export type Shape = readonly [name: string, make: (size: number) => string]
 
 const filled = (piece: string, before = '', after = ''): Shape => [

@@ -30,7 +30,7 @@ const PIECE = 5_000
  * one.
  */
 const TOO_LONG_SHARE = 0.1
-/** The number of first exchanges whose turns are ignored, because they compile the code. */
+/** The number of exchanges at the start in which the longest turn of the event loop is ignored, because V8 still compiles the code. */
 const WARM_UP = 400
 
 /** Makes all exchanges of a run, and compares the answers to clients with the records of the service. */
