@@ -65,7 +65,7 @@ const secondsToMs = (seconds: string, fraction = ''): number => {
   return Number(seconds) * 1000 + Number(digits) / 10 ** (digits.length - 3)
 }
 
-/** Parses an `Edm.Date` to the milliseconds from 1970 to its start. Returns `undefined` if the Gregorian calendar has no such day. */
+/** Parses an `Edm.Date` to the start of the day in UTC, in milliseconds since 1970. Returns `undefined` if the calendar has no such day. */
 export function parseDate(text: string): number | undefined {
   const [, year, month, day] = datePattern.exec(text) ?? []
   if (year === undefined) return undefined
