@@ -66,7 +66,10 @@ const names = [
 
 type Query = Readonly<Record<string, string>>
 
-/** Returns the possible meanings of a typed text as query parameters: the ids first, then the values that several batches share. */
+/**
+ * Returns the possible meanings of a typed text as query parameters: the ids first, then the values that several batches share. A day such
+ * as `2026-11-26` has only one meaning, its time range.
+ */
 async function readingsOf(text: string, data: ConsoleData): Promise<readonly Query[]> {
   const byHash: Query[] = []
   for (const name of hashedNames) {
@@ -96,7 +99,7 @@ function toSearch({
 }: Partial<Record<(typeof names)[number], string | undefined>>): Search {
   if (batch !== undefined && !/^\d{1,15}$/.test(batch))
     throw usageError(
-      'The batch number is not a whole number. Nothing was searched. Type it into the search box.',
+      'The batch number is not a whole number. Nothing was searched. Type the number into the search box.',
     )
   if (state !== undefined && !isState(state))
     throw usageError('The state is not known. Nothing was searched. Choose a state from the list.')

@@ -110,22 +110,18 @@ function unitsOf(text: string | null): readonly string[] | undefined {
   return units
 }
 
-const stageTable = table<PartnerFacts>(
-  'Partners and their stages',
-  'There are no partners that you may see.',
+const stageTable = table<PartnerFacts>('Partners and their stages', 'There is no partner that you may see.', [
+  ['Partner', ({ document }) => <PartnerLink id={document.partner} />],
+  ['Stage', ({ document }) => <Badge tone="plain">{document.stage}</Badge>],
+  ['Share on V3', ({ document }) => `${document.percent} %`],
+  ['Since', ({ document }) => <Time at={document.since} />],
+  ['Next step', ({ next }) => next && nameOf(next)],
+  ['Advice', ({ document, next }) => next && <VerdictBadge verdict={document.advice.verdict} />],
   [
-    ['Partner', ({ document }) => <PartnerLink id={document.partner} />],
-    ['Stage', ({ document }) => <Badge tone="plain">{document.stage}</Badge>],
-    ['Share on V3', ({ document }) => `${document.percent} %`],
-    ['Since', ({ document }) => <Time at={document.since} />],
-    ['Next step', ({ next }) => next && nameOf(next)],
-    ['Advice', ({ document, next }) => next && <VerdictBadge verdict={document.advice.verdict} />],
-    [
-      'What is missing',
-      ({ document: { pending, advice } }) => (pending ? 'A step is proposed and waits.' : advice.missing[0]),
-    ],
+    'What is missing',
+    ({ document: { pending, advice } }) => (pending ? 'A step is proposed and waits.' : advice.missing[0]),
   ],
-)
+])
 
 const tones = { ready: 'good', blocked: 'bad', inconclusive: 'note', 'not yet': 'note' } as const
 

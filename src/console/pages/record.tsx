@@ -98,7 +98,7 @@ function codesOf({ state, reason }: RecordRow, explained: Explained | undefined)
   return stored.map(({ value }) => value.replaceAll('"', ''))
 }
 
-/** Says what to do. A refusal with several codes has the remedy of each. */
+/** Says what to do about a record. A refusal with several codes gets the remedy of each code. */
 function actOf(row: RecordRow, codes: readonly string[]): ComponentChildren {
   if (row.state !== 'refused' || row.superseded || codes.length < 2) return nextActOf(row)
   return [...new Set(codes.map((code) => describeCause('refused', code).remedy))].join(' ')

@@ -33,12 +33,7 @@ export const sandbox: Page = {
           <p class="soft">
             Choose what the sandbox does, then see on the overview how the adapter handles it.
           </p>
-          {on === undefined && (
-            <Notice
-              tone="note"
-              what="The active faults were set by a control route and are not in this list."
-            />
-          )}
+          {on === undefined && <Notice tone="note" what="A control route has set other faults." />}
           <form method="post" aria-label="Faults">
             {faultTable(on?.[0], visit.actor.role === 'operator')(switches)}
           </form>
