@@ -88,7 +88,7 @@ export async function openRolloutStore(options: DatabaseOptions, known?: Head): 
 async function acknowledge(db: Db, instance: number, rows: readonly Acknowledgement[]): Promise<void> {
   if (rows.length === 0) return
   await db.transaction().execute(async (transaction) => {
-    // Deletes the rows of ended instances, which are useless because numbers of instances are never reused.
+    // Deletes the rows of instances that have ended or were lost. They are useless, because numbers of instances are never reused.
     await sql`delete from rollout_acks
       where instance not in (select id from journal_instances where lost = 0)`.execute(transaction)
     const sorted = [...rows].sort((one, other) => (one.partner < other.partner ? -1 : 1))

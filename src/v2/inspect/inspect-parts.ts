@@ -122,7 +122,7 @@ const rules: readonly Rule[] = [
   {
     code: 'presentAndAbsent',
     severity: 'warning',
-    message: 'is both present and absent, which only the service can accept or reject',
+    message: 'has Present and Absent both true, which only the service can accept or reject',
     remedy: 'Set either Present or Absent, as the attendance code requires.',
     applies: (part) => part.record?.Present === true && part.record.Absent,
   },

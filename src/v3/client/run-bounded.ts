@@ -2,12 +2,15 @@
 interface BoundedTasks {
   readonly count: number
   readonly concurrency: number
-  /** Returns a promise that must resolve before this task starts, or `undefined` to start at once. If it rejects, the task fails. */
+  /** Returns a promise that must resolve before this task starts, or `undefined` to start at once. If the promise rejects, the task fails. */
   waitOf?(index: number): Promise<unknown> | undefined
   start(index: number): Promise<void>
   /** Called before each task starts. Once it returns true, no other task starts. Default: always false. */
   stopped?(): boolean
-  /** Called after each task starts. If it returns a promise, the next task starts once it resolves. If it rejects, no other task starts. */
+  /**
+   * Called after each task starts. If it returns a promise, the next task starts once the promise resolves. If the promise rejects, no other
+   * task starts.
+   */
   pause?(): Promise<void> | undefined
 }
 
