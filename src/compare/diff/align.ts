@@ -23,7 +23,7 @@ export interface Keys {
 
 const nothing: KeyedRows = { at: -1, rows: [] }
 
-/** Pairs the rows of V2 and V3 that have the same key. Pairs the remaining rows by their second key, and rows with equal content first. */
+/** Pairs the rows of V2 and V3 by their key, and the remaining rows by their second key. Pairs rows with equal content first. */
 export function alignRows(v2: readonly unknown[], v3: readonly unknown[], keys: Keys) {
   const [v2Unknown, v3Unknown]: [unknown[], unknown[]] = [[], []]
   const v2Records = collect(v2, keys, v2Unknown)

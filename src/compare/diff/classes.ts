@@ -81,8 +81,8 @@ const QUARTER_SECONDS = 900
 const DAY_SECONDS = 86_400
 
 /**
- * Returns the class of a shift in time. Shifts by whole time zones or by one day are exact. All other shifts are ranges, which reveal no
- * time.
+ * Returns the class of a shift in time. The class shows the exact shift for one day, and for a multiple of 15 minutes up to 14 hours (a
+ * change of time zone). For any other shift the class is a range, which reveals no time.
  */
 function shiftClass(seconds: number): string {
   const sign = seconds < 0 ? '-' : '+'

@@ -65,7 +65,7 @@ const isEmpty = (histories: unknown): boolean =>
 
 /**
  * Returns facts about a record, taken from the row of V2, or from the row of V3 if V2 lacks the record. `day` is the day of the session in
- * UTC. The ids and the code identify the record: hash them before storing them, and never log them.
+ * UTC. `learner` and `code` are ids of the service: hash them before storing them, and never log them.
  */
 export function describeMark({ v2, v3 }: { readonly v2: unknown; readonly v3: unknown }) {
   const mark = isMembers(v2) ? v2 : isMembers(v3) ? v3 : {}

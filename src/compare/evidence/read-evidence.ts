@@ -18,8 +18,8 @@ export function toFigures(
   const schools = (kept?.periods ?? []).map((period) => period.schools[checkBits[check]] ?? [])
   // The cap applies to each period separately. A school with at most `schoolShare` of each period has at most that share of the total.
   const countedPairs = sumOf(schools.map((pairs) => cappedSum(pairs, schoolShare)))
-  // Differences are not capped per school, since a difference at one school may affect all schools. Differences without a learner or a day,
-  // or of an earlier period, are not in `periods` and are added here.
+  // Differences are not capped per school, since a difference at one school may affect all schools. `periods` does not contain differences
+  // without a learner or a day, nor differences of earlier periods, so these differences are added here.
   const unpaired = countsOf(counts, 'uncounted').filter(({ fields }) => fields[1] === 'differs')
   const differing = sumOf([
     ...(kept?.periods ?? []).map((period) => period.differing),
@@ -52,8 +52,9 @@ export function toFigures(
 }
 
 /**
- * Returns the number of sampled requests of one check, and the fraction of them that it compared multiplied by the fraction of their
- * records that it judged. Other checks do not count, because clients could raise the result with cheap reads.
+ * Returns the number of sampled requests of one check, and `comparedShare`: the fraction of these requests that were compared, multiplied
+ * by the fraction of the records that got a verdict other than `unknown`. Other checks do not count, because clients could raise the result
+ * with cheap reads.
  */
 function shareOf(counts: Counts, check: NeededCheck): Pick<ComparisonFigures, 'sampled' | 'comparedShare'> {
   let [sampled, compared, records, judged] = [0, 0, 0, 0]

@@ -21,7 +21,10 @@ interface Observation {
 interface Proposal {
   readonly path: string
   readonly current: string | boolean
-  /** `change` and `keep`: the evidence supports `proposed` or the current value. `contradictory` and `none`: there is no proposal. */
+  /**
+   * `change`: the evidence supports `proposed`. `keep`: the evidence supports the current value. `contradictory`: the evidence supports
+   * several values. `none`: the evidence supports no value.
+   */
   readonly result: 'change' | 'keep' | 'contradictory' | 'none'
   readonly proposed?: string | boolean
   readonly evidence: readonly Observation[]

@@ -112,7 +112,7 @@ interface AnsweredRecord {
   readonly place: MarkPlace
   /** The values of V2's reply. Members that the reply lacks come from the record that the adapter would have posted. */
   readonly mark: Members
-  /** `undefined` unless V2 accepted the record and the adapter would have posted it. */
+  /** The mark to look for on V3, or `undefined` if V2 did not accept the record or the adapter would not have posted it. */
   readonly accepted: FollowedMark | undefined
 }
 

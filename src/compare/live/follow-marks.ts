@@ -34,10 +34,10 @@ interface ServingSide {
   /** The time at which the write was received, in milliseconds of the clock of the comparison. */
   readonly receivedMs: number
   /**
-   * If the stored time of a mark is later than the time in the reply by less than this, in milliseconds, it does not prove a newer write.
+   * A stored mark whose time is later than the time in the reply by less than this number of milliseconds does not count as a newer write.
    */
   readonly storedWithinMs: number
-  /** Returns false if `seen` has the same content as the followed mark, so that its later time alone does not prove another write. */
+  /** Returns true if a later time of `seen` proves another write, and false if `seen` is the followed mark with another time. */
   readonly isCorrection: (followed: FollowedMark, seen: Members) => boolean
 }
 
@@ -194,8 +194,8 @@ async function findReplaced(
 }
 
 /**
- * Returns true if another write replaced the followed mark. Then `seen` was recorded later, by more than the precision of both times, and
- * not in the future. If a time is missing, `seen` must have another id.
+ * Returns true if another write replaced the followed mark: `seen` has a later time that is not in the future, and the precision of the
+ * times does not explain the difference. If a time is missing, the result is true if `seen` has another id.
  */
 function isNewer(
   followed: FollowedMark,

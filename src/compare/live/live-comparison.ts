@@ -62,7 +62,7 @@ interface ComparisonEngineOptions {
   readonly share: ProcessorShare
   readonly clock: Clock
   readonly ask: Readonly<Record<Side, AskSide>>
-  /** Returns the rules of a partner that apply today. */
+  /** Returns the rules of a partner as of today, or `undefined` if the partner has no rules. */
   readonly rulesOf: (partner: string) => OwnRules | undefined
   readonly isContinued: (query: string) => boolean
   readonly stopped: AbortSignal

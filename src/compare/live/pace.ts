@@ -109,7 +109,10 @@ export function createPace(clock: Clock, stopped: AbortSignal, slotsOf?: (name: 
   }
 }
 
-/** Returns the calls per second for one side. Without a configured limit, V2 gets a fifth of the service's limit, except on loopback. */
+/**
+ * Returns the calls per second for one side. Without a configured limit, V2 gets a fifth of the service's limit. V3, and a V2 on loopback,
+ * get `UNLIMITED_RATE`.
+ */
 function comparisonRate({ callsPerSecond, v2 }: Partner, side: Side): number {
   if (callsPerSecond !== undefined) return callsPerSecond * SHARE
   const isLimited = side === 'v2' && v2 !== undefined && !isLoopback(v2.hostname)

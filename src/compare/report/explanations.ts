@@ -239,7 +239,7 @@ const rows: readonly ExplanationRow[] = [
       'V2 or the adapter refuses a record that the other accepts, or both refuse it with different statuses.',
     cause: "V2's validation is stricter or more lenient than that of the adapter and V3.",
     remedy:
-      'Find the error codes in the classes of errors/…. Refused fields depend on unmappedFields and quirks of the partner.',
+      'Find the error codes in the classes of errors/…. Which fields the adapter refuses depends on unmappedFields and the quirks of the partner.',
   },
   {
     when: /^(?:reply|part)\//,

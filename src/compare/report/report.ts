@@ -26,7 +26,7 @@ export interface ReportedClass {
 
 export interface Report {
   /**
-   * The document of the run. Counts are rounded to multiples of 5 unless `exact`. Texts are free of characters that hide or reorder others.
+   * The document of the run. Counts are rounded to multiples of 5 unless `exact`. Texts are free of characters that hide or reorder text.
    */
   readonly run: RunDocument
   readonly exact: boolean
@@ -131,7 +131,7 @@ function limitOf({ offered, compared, verdicts, ownRules }: RunDocument, doubt: 
     case 'nothingCompared':
       return 'Nothing was compared.'
     case 'incomplete':
-      return 'The run was stopped early, so it covers only some of the records.'
+      return 'The run is not complete: it was stopped early, or some of the records could not be read.'
     case 'tooFewCompared':
       return `${formatCount(compared)} of ${formatCount(offered)} offered records were compared, which is less than ${MIN_COMPARED_PERCENT} %.`
     case 'unknown':

@@ -112,7 +112,8 @@ interface Problem {
 
 /**
  * Formats the report as JUnit XML for CI systems. The suite of the run has an error if the run proves too little. Each kind of difference
- * has a suite with one failing case per class. In the suite of the partner's rules, expired rules that would still apply fail.
+ * has a suite with one failing case per class. The suite of the partner's rules has a case per rule, which fails if the rule has expired
+ * but still matches differences.
  */
 function toJunit(report: Report): string {
   const suites = suitesOf(report)

@@ -20,7 +20,7 @@ export const lengthOf = (parts: readonly BarPart[]): number => sumOf(parts.map((
 
 /**
  * Draws a bar whose full width stands for `most` records. Every part with a record has a visible width. `label` is the text for screen
- * readers; without it they skip the bar.
+ * readers. Screen readers skip a bar without a label.
  */
 export function bar(parts: readonly BarPart[], most: number, label?: string): Markup {
   const shown = parts.filter(({ count }) => count > 0)

@@ -97,7 +97,7 @@ export function trustSection({ run, outcome, doubts }: Report): Markup {
       isEnough ? 'good' : 'bad',
       'Completeness',
       formatShare(compared, offered) ?? 'nothing',
-      `${formatCount(compared)} of ${formatCount(offered)} records were compared. ${formatCount(dropped)} were dropped before the comparison began, and ${formatCount(skipped)} could not be compared. The run was ${complete ? 'not ' : ''}stopped early.`,
+      `${formatCount(compared)} of ${formatCount(offered)} records were compared. ${formatCount(dropped)} were dropped before the comparison began, and ${formatCount(skipped)} could not be compared. The run is ${complete ? '' : 'not '}complete.`,
     ],
     [
       noise.measured ? 'good' : outcome === 'differs' ? 'bad' : 'note',
