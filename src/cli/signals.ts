@@ -39,8 +39,8 @@ export function untilSignal(): { readonly signal: AbortSignal; readonly stop: ()
 }
 
 /**
- * Starts a service, waits for SIGINT or SIGTERM, and closes the service after requests in flight. The signal handlers are installed before
- * the start, so that a signal right after the ready line is not lost. `start` registers a close function for each resource that it opens.
+ * Starts a service, waits for SIGINT or SIGTERM, and closes the service. The signal handlers are installed before the start, so that a
+ * signal right after the ready line is not lost. `start` registers a close function for each resource that it opens.
  * The functions run in reverse order, and also after a failed start, because an open listener would keep the process alive.
  */
 export async function runUntilStopped(

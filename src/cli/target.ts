@@ -3,7 +3,7 @@ import { AdapterError } from '../errors.ts'
 import { isLoopback } from '../http/address.ts'
 import { NO_CONFIG, type Target } from './options.ts'
 
-/** The address of V3 for commands that call no service. Every configuration must have an address. */
+/** A placeholder for commands that call no service, because every configuration must have an address of V3. */
 const NO_SERVICE = 'http://127.0.0.1'
 
 /** Loads the configuration without the secrets of partners. Without a file, the defaults of `serve` apply. */

@@ -24,7 +24,7 @@ test(
       demo.until(/The rehearsal is complete/),
       demo.untilErrors(/The rehearsal stopped/),
     ])
-    expect(ended).toContain('none is lost, and none is there twice')
+    expect(ended).toContain('No mark is lost, and no mark is stored twice')
     expect(ended).toMatch(/The difference is found, so the step is refused: \d+ learner-days differ/)
     expect(ended.match(/Advice: ready\./g)).toHaveLength(5)
     const config = /--config '([^']+)'/.exec(ended)?.[1] ?? ''

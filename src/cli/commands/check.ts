@@ -31,9 +31,9 @@ Examples:
   markbridge check request.http --config markbridge.yaml --partner acme
   markbridge check ./recordings --key env:RECORDING_KEY
 
-Exit status: 0 when the adapter would accept every record, 1 when it would
-refuse a record or the whole batch and for a folder without a file, 2 wrong
-usage or an unreadable file.`
+Exit status: 0 when the adapter would accept every record; 1 when it would
+refuse a record or the whole batch, or when the folder contains no file; 2 for
+wrong usage or an unreadable file.`
 
 export function addCheck(command: Command, exitWith: (status: number) => void): void {
   command

@@ -17,10 +17,10 @@ Examples:
   markbridge compare report run-20260327-160000-9f3c --out report.html
   markbridge compare report ./runs/acme.json --format junit --out compare.xml
   markbridge compare report live:acme --out live.html
-A run is the id that compare run printed, the path of its file, latest, or
-live:<partner> for what live comparison has found. Counts are rounded to
-multiples of 5; --exact prints them as they are, for those who may see figures
-about single learners.
+Name a run by the id that compare run printed, by the path of its file, with
+latest, or with live:<partner> for the results of live comparison. Counts are
+rounded to multiples of 5. --exact prints exact counts, which only people who
+may see figures about single learners should get.
 Exit status: 0 the report was written, whatever it says; 2 for wrong usage or a
 file that cannot be read.`
 
@@ -35,7 +35,7 @@ export function addCompareReport(command: Command, exitWith: (status: number) =>
     .addOption(configOption('file with the journal of a live:<partner>'))
     .option('--journal <url>', 'journal of a live:<partner> (default: of the configuration)')
     .addOption(
-      new Option('--json', 'print one JSON document: --format json, or the list').implies({ format: 'json' }),
+      new Option('--json', 'print JSON: the report (--format json), or the list').implies({ format: 'json' }),
     )
     .option('--list', 'list the runs of the folder, newest first')
     .addHelpText('after', examples)

@@ -77,7 +77,7 @@ export function addCompareRun(command: Command, exitWith: (status: number) => vo
     .option('--learners <file>', 'compare the marks of these learners only: a file with one id per line')
     .option('--registrations', 'compare the registrations of the learners as well')
     .addOption(configOption('file with addresses, credentials and the partner'))
-    .option('--partner <id>', 'the partner whose settings count (default: the only one)')
+    .option('--partner <id>', 'partner whose settings apply (default: the only one)')
     .option('--noise', 'read V2 twice, and ignore fields that differ between its two replies')
     .option('--dir <dir>', 'folder of the runs', RUNS)
     .option('--json', 'print one JSON document')

@@ -56,7 +56,7 @@ const rehearsalPartner = {
   v3: { budgetMs: 3_000 },
 }
 
-/** The number of schools. At 20 schools, a share of 20 % selects some schools but not all. */
+/** The number of schools. With 20 schools, `--percent 20` selects some schools but not all. */
 const SCHOOLS = 20
 
 export function addDemo(command: Command): void {
@@ -71,10 +71,10 @@ export function addDemo(command: Command): void {
         stages,
       ),
     )
-    .option('--percent <n>', 'share of the schools that V3 serves at canary (default: 20)', readPercent)
+    .option('--percent <n>', 'percentage of the schools that V3 serves at canary (default: 20)', readPercent)
     .option(
       '--rehearse',
-      'take the partner from legacy, or from --stage shadow, to complete with own traffic',
+      'take the partner from legacy, or from --stage shadow, to complete with generated traffic',
     )
     .option(
       '--speed <n>',

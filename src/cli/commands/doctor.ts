@@ -37,10 +37,10 @@ Examples:
   MARKBRIDGE_SUBSCRIPTION_KEY=… MARKBRIDGE_TOKEN=… markbridge doctor
 
 Checks the configuration with its secrets, every address with its certificate
-and clock, the journal, permissions of files, and for each partner a read of V3
-(and of V2) that finds nothing. Nothing is written. If the
-clients of a partner bring their own credentials, the read has the credentials
-of the environment, as in compare run.
+and clock, the journal, and the permissions of files. For each partner it reads
+from V3 (and V2) with a query that matches no mark. Nothing is written. If the
+clients of a partner send their own credentials, the read uses the credentials
+of the environment, as compare run does.
 Exit status: 0 nothing fails, 1 a check fails, 2 wrong usage.`
 
 export function addDoctor(command: Command, exitWith: (status: number) => void): void {

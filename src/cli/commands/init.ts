@@ -100,7 +100,7 @@ async function extend(options: InitOptions): Promise<Answer> {
   if (text === undefined)
     throw new AdapterError(
       'ADP_USAGE',
-      `${out} has no list of partners, so one partner has every request. Nothing was written. Add the section partners to the file.`,
+      `${out} has no list of partners, so one partner gets every request. Nothing was written. Add the section partners to the file.`,
     )
   const faults = findConflicts(readYaml(text).value)
   if (faults.length > 0)
@@ -189,11 +189,11 @@ function configurationOf({ partner, v3, v2, key }: Answers): string {
       ? '{ any: true } # every subscription key; or { subscriptionKeySha256: <printf %s "$KEY" | sha256sum> }'
       : `{ subscriptionKeySha256: ${sha256(key)} } # of the partner's V2 key`
   return `# yaml-language-server: $schema=./markbridge.schema.json
-# Configuration of Markbridge. An editor explains the keys after: markbridge config schema > markbridge.schema.json
+# Configuration of Markbridge. For an editor that explains the keys, run: markbridge config schema > markbridge.schema.json
 # markbridge config print lists all keys with their defaults. Never write secrets here; use { env: NAME } or { file: path }.
 
 listen:
-  host: 127.0.0.1 # TLS ends before the adapter
+  host: 127.0.0.1 # a proxy in front of the adapter terminates TLS
   port: 8080
 
 upstreams:

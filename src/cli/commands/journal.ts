@@ -70,7 +70,7 @@ export function addJournal(journal: Command, exitWith: (status: number) => void)
     )
     .option(
       '--since <time>',
-      'only batches received since this time: ISO 8601, or a duration ago such as 30m, 2h or 7d',
+      'only batches received since this time: ISO 8601, or an age such as 30m, 2h or 7d',
       readSince,
     )
     .option('--before <batch>', 'only batches with a lower number', readCount)
@@ -390,7 +390,7 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
     '',
     'Consequences of accepting the loss:',
     '- If a client resends a batch that the journal has lost, the adapter treats the batch as new.',
-    `- For ${hours} h (journal.replayForMs) the adapter reads V3 before it posts each new record, at one read each. An equal mark in`,
+    `- For ${hours} h (journal.replayForMs) the adapter reads V3 once before it posts each new record. An equal mark in`,
     '  V3 confirms the record; a record that was applied and has since been overwritten is posted again.',
     usable
       ? '- Stages of partners and their audit trail have the state of this copy: later changes are lost.'
@@ -400,7 +400,7 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
     '- Open and waiting records of the lost part stay unfinished unless their client sends them again.',
     '',
     'Nothing has been changed yet. Restoring the journal and the files beside it from a backup loses nothing. To accept the loss, stop',
-    'every process that uses the journal and run this command with --yes, on each machine that has a mark or a stage file.',
+    'every process that uses the journal and run this command with --yes, on each machine that has a .mark or .stages file.',
   ].join('\n')
 }
 

@@ -68,7 +68,7 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     .description('change the stage of a partner; a step forward waits for the instances, or for an approval')
     .option(
       '--percent <n>',
-      'canary: percentage of the units that V3 serves (default: unchanged; on entry, the share in the file)',
+      'canary: percentage of the units that V3 serves (default: unchanged; on entry, the percentage in the file)',
       readPercent,
     )
     .option(
@@ -83,7 +83,7 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
     )
     .option('--despite-hold', 'take a step forward within the cool-down of a guard')
     .option('--despite-advice', 'take a step forward that the advice does not call ready')
-    .option('--restart-evidence', 'restart the evidence for the next step, at the same stage and share')
+    .option('--restart-evidence', 'restart the evidence for the next step, at the same stage and percentage')
     .option('--dry-run', DRY_RUN)
     .option('--reason <text>', 'reason for the audit trail; required without --dry-run', readReason)
     .addHelpText(

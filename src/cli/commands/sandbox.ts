@@ -15,11 +15,12 @@ Examples:
   markbridge sandbox --on-existing conflict
   markbridge sandbox --options sandbox.yaml
 
-Key and bearer "sandbox" are always accepted. GET /_sandbox/samples lists ids to
-try, GET /_sandbox/effects lists every accepted write, POST /_sandbox/reset
-restores the seeded state. A school (720 learners, over 680,000 marks) is built
-once and stored in a file. docs/sandbox.md describes the file of options:
-the clock, callers and their permissions, a limit of calls per second.`
+The subscription key "sandbox" and the bearer token "sandbox" are always
+accepted. GET /_sandbox/samples lists ids to try, GET /_sandbox/effects lists
+every accepted write, POST /_sandbox/reset restores the seeded state. A school
+(720 learners, over 680,000 marks) is built once and stored in a file.
+docs/sandbox.md describes the file of options: the clock, callers and their
+permissions, a limit of calls per second.`
 
 export function addSandbox(command: Command): void {
   command

@@ -62,7 +62,7 @@ export interface InspectedRecording {
 }
 
 const slicing = createSlicing()
-/** The minimum work, in bytes, that each part counts as. */
+/** The fixed work per part, in bytes, which is added to the size of the part. */
 const MIN_PART_WORK = 1_024
 
 /** Finds the faults for which the adapter would refuse a batch, and the deviations for which a stricter server would refuse it. */

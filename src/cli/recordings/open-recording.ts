@@ -125,7 +125,7 @@ const bytesBehind: Finding = {
   code: 'bytesAfterRequest',
   message:
     'The bytes after the request are not HTTP. The adapter would reply 400 and close the connection, and the reply to the batch may be lost.',
-  remedy: 'Correct Content-Length where an editor changed the body, and record one request in a file.',
+  remedy: 'If an editor changed the body, correct Content-Length. Record one request in a file.',
 }
 
 function tooShort(missing: number): AdapterError {

@@ -155,7 +155,7 @@ export async function rehearse(options: RehearsalOptions): Promise<void> {
   if (V2 + V3 !== accepted)
     throw stopped(`Clients saw ${accepted} marks accepted, but the service has ${V2 + V3}.`)
   say(
-    `The rehearsal is complete. Clients saw ${accepted} marks accepted: none is lost, and none is there twice.`,
+    `The rehearsal is complete. Clients saw ${accepted} marks accepted. No mark is lost, and no mark is stored twice.`,
   )
 }
 

@@ -86,7 +86,7 @@ export async function giveAdvice(
     stageSinceMs: view.sinceMs ?? nowMs,
     seen: { v2: seenOf(kept, 'v2'), v3: seenOf(kept, 'v3') },
     unreadable: unreadableOf(kept),
-    // `guards` covers the current revision only, because counts at another share say nothing about the next step.
+    // `guards` covers the current revision only, because counts at another percentage say nothing about the next step.
     guards,
     coolDown: despiteHold ? undefined : coolDown,
     quietUntilMs: quietUntil(

@@ -57,7 +57,7 @@ export interface ChangeResult {
 /** The exit status of a step that waits for an approval. Such a step has not failed. */
 const WAITS = 4
 
-/** Converts the result of a change to text and JSON. The exit status is 0 if the partner now has the wanted setting. */
+/** Converts the result of a change to text and JSON. The exit status is 0 if the partner has the setting, or could get it in a dry run. */
 export function answerOf(result: ChangeResult): Answer {
   const { partner, from, to, outcome } = result
   const { word, message, details } = describeResult(result)

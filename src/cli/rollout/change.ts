@@ -79,7 +79,7 @@ export async function dismissInstance(instance: number, options: ChangeOptions):
   const message =
     result.kind === 'dismissed'
       ? `Instance ${instance} (${result.host}, process ${result.pid}) is dismissed. ` +
-        'Steps to V3 are possible once rollout.resendWindowMs have passed from now.'
+        'Steps to V3 are possible once the time in rollout.resendWindowMs has passed.'
       : result.kind === 'live'
         ? `Instance ${instance} is not lost: it holds its lease. Nothing has changed.`
         : `Instance ${instance} is not among the lost instances. Nothing has changed. markbridge rollout show lists the lost instances.`

@@ -32,7 +32,7 @@ export async function describePartners(config: Config, store: OpenedRolloutStore
 
 /**
  * Reads the latest results of live comparison for the named partner, or for all partners sorted by name. A result has advice only if it
- * belongs to the current stage and share, and the next step needs a comparison.
+ * belongs to the current stage and percentage, and the next step needs a comparison.
  */
 export async function readLiveResults(
   config: Config,

@@ -9,7 +9,7 @@ import { readStore } from './open-store.ts'
 import { viewKnown } from './stage-view.ts'
 
 interface LeaveOptions extends Target {
-  /** The sources of a client's credentials, from which the client is found in the list. */
+  /** The source of a client's key (`env:NAME` or `file:path`). The key and the token identify the client in the list. */
   readonly subscriptionKey?: string
   readonly token?: string
 }

@@ -96,8 +96,8 @@ export function describeStage(view: StageView) {
 }
 
 /**
- * Returns the share and the lists that a step to `canary` keeps unless it names other values. A partner that enters `canary` again starts
- * with the share in the file, not with its earlier share.
+ * Returns the percentage and the lists that a step to `canary` keeps unless it names other values. A partner that enters `canary` again
+ * starts with the percentage in the file, not with its earlier percentage.
  */
 export function canaryOf({ setting, file }: StageView): Canary {
   const { stage, percent, always, never } = setting

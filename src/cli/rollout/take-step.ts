@@ -122,7 +122,7 @@ async function goForward(taking: Taking, to: StageSetting, by: string): Promise<
       'the configuration file does not have this partner, so the partner can only go back. Nothing has changed. Add the partner to the file.',
     )
   if (from.stage !== 'canary' && to.stage === 'canary' && to.percent === 0 && to.always.length === 0)
-    return refuseFor(taking, 'a canary of 0 % serves no unit on V3. Nothing has changed.')
+    return refuseFor(taking, 'a canary of 0 % serves no unit on V3. Nothing has changed. Add --percent <n>.')
   const { reason, outcome } = await judgeForward(taking, to)
   const needsApproval = config.rollout.approval === 'two'
   const forward = {
