@@ -12,7 +12,7 @@ export interface BodyOptions {
   readonly maxBytes: number
   /** The request's `Content-Encoding`. `undefined`, `identity` or the name of a charset means no compression (RFC 9110 8.4). */
   readonly contentEncoding: string | undefined
-  /** The request's `Content-Length`. A body that is too large according to it is refused before it is read. */
+  /** The request's `Content-Length`. If it exceeds `maxBytes`, the body is refused before it is read. */
   readonly contentLength?: string | undefined
   /** Maximum ratio of the decompressed to the compressed size, checked for bodies over 1 MiB. Default: `MAX_INFLATION`. */
   readonly maxInflation?: number

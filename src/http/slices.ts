@@ -13,7 +13,7 @@ export const oneSlice: Slices = { spend: () => false, next: () => Promise.resolv
 
 export interface Slicing {
   open(): Slices
-  /** Runs work that belongs to no request in a turn of the event loop of its own, after the slices that were requested earlier. */
+  /** Queues work that belongs to no request. The work runs alone in a turn of the event loop, after the slices that were queued earlier. */
   readonly later: (act: () => void) => void
 }
 

@@ -9,7 +9,7 @@ export interface BatchTally {
   refused: number
   notApplied: number
   unknown: number
-  /** The reason of the last record that was not applied or whose outcome is unknown. `undefined` if V3 was not called. */
+  /** The reason of the last record that was not applied or whose outcome is unknown, or `undefined` if no reason is known. */
   reason?: string
 }
 
@@ -214,8 +214,8 @@ export function createEvents(
     /** Reported when a batch has the ids of an earlier batch but other content. The adapter treats it as a new batch. */
     batchIdsReused: event('warn', 'batch ids reused', counter('batch_ids_reused_total', 'Batches with the ids of an earlier batch and different content.', { partner })), // prettier-ignore
     /**
-     * Reported when V3 fails a lookup of attendance codes with `status`. The letters in `reads.unmarkedCodes` then have no effect for the
-     * client.
+     * Reported when V3 refuses a lookup of attendance codes or does not support it. `status` is the status of V3's reply. The letters in
+     * `reads.unmarkedCodes` then have no effect for the client.
      */
     unmarkedCodesUnknown: event<OfPartner & { readonly status: number }>('warn', 'letters in reads.unmarkedCodes have no effect', counter('unmarked_codes_unknown_total', 'Lookups of attendance codes that V3 refused or does not support.', { partner })), // prettier-ignore
     /** Reported when a client is disconnected, because it sent its headers or body too slowly, or read its reply too slowly. */
@@ -287,7 +287,8 @@ export function createEvents(
 
     // The process
     /**
-     * Reported for the first of several failures of periodic work. The work of the failed run may be lost. The next run starts on schedule.
+     * Reported for the first of several failures in a row of the same periodic work, whose name is `work`. The work still begins again on
+     * schedule.
      */
     workFailed: event<{ readonly work: string; readonly code: string }>('error', 'periodic work failed', counter('work_failures_total', 'Number of times that periodic work began to fail.', { work: unlisted })), // prettier-ignore
     /**

@@ -12,8 +12,8 @@ export interface LineWriter {
 }
 
 /**
- * Lines are collected until this many characters wait or `FLUSH_MS` passes. One write per batch would cost a fifteenth of the time of a
- * batch.
+ * The number of waiting characters at which lines are written. Fewer characters wait for at most `FLUSH_MS`. One write per batch would cost
+ * a fifteenth of the time of a batch.
  */
 const FLUSH_CHARS = 12_288
 const FLUSH_MS = 250
