@@ -127,7 +127,7 @@ export interface InstanceOptions {
   readonly v2: V2Options | undefined
 }
 
-/** The options of an instance that V2 serves too. */
+/** The additional options of an instance whose partner is served by both V2 and V3. */
 interface V2Options extends StageHabits {
   readonly openV2: OpenConnection
   readonly stageFile: KeptStages

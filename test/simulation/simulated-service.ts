@@ -290,7 +290,7 @@ export class SimulatedService {
   }
 }
 
-/** A request inside a batch, which both batch formats share. */
+/** A request inside a batch, in the form that both batch formats are decoded to. */
 interface BatchedPost {
   readonly id: string
   readonly body: Posted

@@ -7,13 +7,15 @@ import { onTestFinished } from 'vitest'
 interface RunningProxy {
   readonly url: string
   readonly port: number
-  /** The target and the credentials of each request for a tunnel, such as `CONNECT v3.test:443 Basic …`. */
+  /**
+   * Each request for a tunnel with its target and credentials, such as `CONNECT v3.test:443 Basic …`, and each other request with its URL.
+   */
   readonly asked: string[]
 }
 
 /**
- * Starts an HTTP proxy until the end of the test. The proxy opens each tunnel to `target`, even if the client names another host, or
- * refuses with `status`, or never answers if it is silent.
+ * Starts an HTTP proxy until the end of the test. The proxy opens each tunnel to the loopback port `target`, by default the port that the
+ * client names. With `status` the proxy refuses each tunnel with this status, and with `isSilent` it never answers.
  */
 export async function startProxy({
   status,

@@ -85,7 +85,7 @@ async function judge(write: WireWrite, shown: Readonly<Record<number, object | '
 describe('the comparison of a reply of V2 with the marks of V3', () => {
   const context = 'equivalent, context-address part/@odata.context'
 
-  it('finds no difference but the context address if V3 shows the mark of the reply', async () => {
+  it('finds no difference except the context address if V3 shows the mark of the reply', async () => {
     expect(await judge(written([flatRecord(1)], [accepted(1)]), { 1: markOf(1) })).toEqual([context])
   })
 

@@ -67,7 +67,7 @@ export interface Supervisor {
 const FAILPOINT_MS = 700
 /**
  * EARLY_SHARE is the share of kills while the process is still starting. Such a kill waits for at least the fraction EARLY_FROM of the
- * usual start time.
+ * previous start time.
  */
 const EARLY_SHARE = 0.1
 const EARLY_FROM = 0.6
@@ -179,7 +179,8 @@ function drawFailpoint({ random, failpointShare, store }: KillPlan): Failpoint |
 }
 
 /**
- * Returns when a process is killed from outside: an early kill after a share of the usual start time, a late kill after it became ready.
+ * Returns when a process is killed from outside: an early kill after a fraction of the previous start time, or a late kill `lateMs` after
+ * the process is ready.
  */
 function drawKillTimes(
   { random, lifeMs: [least, most] }: KillPlan,

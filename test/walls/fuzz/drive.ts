@@ -76,7 +76,7 @@ const GIVE_UP_MS = 50
 
 /**
  * Sends bytes in pieces and waits for a complete reply. One connection in twenty closes without waiting. After an incomplete request the
- * server may rightly wait for more, so the client closes its side after a while.
+ * server may rightly wait for more, so the client closes its sending direction after `GIVE_UP_MS`.
  */
 async function exchange(port: number, bytes: Buffer, random: Random): Promise<Exchanged> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true })
