@@ -118,7 +118,10 @@ const faults = [
   { kind: 'truncate', bytes: 300, skip: 7, count: 1 },
 ].map((fault) => ({ ...fault, method: 'GET', path: 'AttendanceRecords' }))
 
-/** Returns a comment. The comments have all lengths, some have spaces around them, and some have characters of every length in UTF-8. */
+/**
+ * Returns a comment. The comments have different lengths. Some have spaces around them, and some have characters of two to four bytes in
+ * UTF-8.
+ */
 function commentOf(index: number, form: number): string {
   const words = [
     'Bus late',
