@@ -87,7 +87,7 @@ function toPatch(text: string): object {
   return Object.fromEntries(Object.entries(partner).filter(([name]) => name !== 'id'))
 }
 
-/** Sends what clients of a school send in a morning: registers, corrections, invalid records, and a batch whose ids differ. */
+/** Sends typical batches of a morning: registers, corrections, invalid records, and a batch whose ids in header and body differ. */
 async function sendMorning(
   faces: ComparedFaces,
   post: Awaited<ReturnType<typeof startLearning>>['post'],

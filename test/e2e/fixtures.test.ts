@@ -17,7 +17,7 @@ import { type ScriptedUpstream, startUpstream } from './support/scripted-upstrea
 const fixtures = await loadFixtures()
 const others = await loadFixtures('others')
 
-/** Converts a body to a string, because strings compare faster than buffers, and a rejection to its code. */
+/** Returns a body as a string, because strings compare faster than buffers, or the code of a rejection. */
 const textOf = (body: Buffer | Refusal): string =>
   Buffer.isBuffer(body) ? body.toString('latin1') : body.code
 
@@ -70,7 +70,7 @@ function throughAdapter(fixture: Fixture): void {
     await upstream.close()
   })
 
-  it('gets the expected reply, wherever its bytes are split into writes', async () => {
+  it('gets the expected reply, wherever the bytes of its request are split into writes', async () => {
     const { bytes } = fixture
     const headEnd = bytes.indexOf('\r\n\r\n') + 4
     const last = bytes.length - 1

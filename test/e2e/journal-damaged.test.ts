@@ -99,7 +99,7 @@ it.each([
   await tamper(journal.url, sql)
   const again = await postBatch(adapter, batch)
   expect([again.status, JSON.parse(again.text)]).toMatchObject([
-    // V3 applied the records, so a 503 would wrongly say that V3 did not.
+    // V3 applied the records. A 503 would wrongly say that V3 did not apply them.
     504,
     { error: { code: 'ADP_OUTCOME_UNKNOWN', details: [{ code: 'ADP_JOURNAL_DAMAGED' }] } },
   ])

@@ -81,7 +81,7 @@ describe('the adapter in front of V2', () => {
       const { v2, adapter } = await startSides(stage)
       expect((await adapter.request('GET', '/~v2/admin/secrets')).status).toBe(404)
       await adapter.request('GET', '/~v2/Learner/V3/LearnerPersonals')
-      // A load balancer that hides these paths from clients sees only the start of a path, so they must not be reachable behind the marker.
+      // A load balancer that blocks /metrics does not block /~v2/metrics, so the adapter must not serve its own paths below /~v2.
       for (const own of ['/metrics', '/healthz', '/readyz'])
         expect((await adapter.request('GET', `/~v2${own}`)).status).toBe(404)
       expect(v2.seen).toEqual([])

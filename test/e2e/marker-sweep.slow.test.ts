@@ -43,7 +43,7 @@ test('the output of comparison contains no value of a learner or a mark, and no 
   const learners = samples.learners.slice(0, 6)
   const records = learners.map((_, index) => mark(index))
 
-  // Live comparison: V2 serves, and V3 shows the marks with cut comments and, in one read, late.
+  // Live comparison: V2 serves. V3 cuts the comments of the marks that it shows, and one read of V3 does not show the marks yet.
   await put('differences', {
     face: 'V3',
     rows: records.map(({ Learner, AttendableEvent }) => ({

@@ -335,7 +335,7 @@ describe('an open record of a client', () => {
     await leave(journal, { ...left, owner, payload })
     const adapter = await startAdapter(upstream.url, { journal, ...quick })
     const other = (name: string) => batchOf([flatRecord(2)], { batch: name, boundary: name })
-    // Clients with opaque tokens and the same subscription key have the same owner, but the token of another client finishes nothing.
+    // Clients with opaque tokens and the same subscription key count as one owner. Still, only the original token finishes the record.
     await postBatch(adapter, other('a'), as('bearer of another client'))
     await postBatch(adapter, other('b'), as('bearer the same'))
     await finished(adapter)

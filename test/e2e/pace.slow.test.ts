@@ -149,7 +149,7 @@ describe('a 429 of V3 to a passed-through request', () => {
     expect([refused?.status, refused?.text, refused?.headers['retry-after']]).toEqual([429, 'slow', '1'])
     const sinceMs = Date.now()
     const [next] = await Promise.all(gets(adapter, 1))
-    // The pause of one second begins with V3's answer, before `sinceMs`, so the time before the second request counts too.
+    // V3's 429 began a pause of one second between `askedMs` and `sinceMs`, so the time between them is added to the wait in the queue.
     expect([next?.status, next !== undefined && queueOf(next) + sinceMs - askedMs > 900]).toEqual([200, true])
   })
 })

@@ -70,7 +70,7 @@ test('the package contains an npm-shrinkwrap.json with the tested versions, and 
 test('the installation takes less than 50 MB on a disk with blocks of 4 KiB', async () => {
   const modules = join(folder, 'node_modules')
   const paths = await readdir(modules, { recursive: true })
-  // Computes the blocks from the file sizes, because a file system in memory reports no blocks.
+  // Computes the disk blocks from the file sizes, because a file system in memory reports no blocks.
   const sizes = await Promise.all(
     paths.map(async (path) => Math.max(1, Math.ceil((await stat(join(modules, path))).size / 4_096)) * 4_096),
   )

@@ -87,7 +87,7 @@ test('the adapter serves a target in absolute form by its path, and uses the hos
   ])
 })
 
-// Without a limit, a path of 120,000 characters made a reply of 1.3 GB to 12,000 records, because each part repeats the path and the host.
+// Each part of a reply repeats path and host. Without a limit, 12,000 records at a path of 120,000 characters get a reply of 1.3 GB.
 test('the adapter rejects an overlong path or host before it reads the body', async () => {
   const { upstream, adapter } = await startWithV3(replyWith(200, '{}'))
   const path = `/${'a'.repeat(2_047 - '/V2/Attendance/$batch'.length)}`

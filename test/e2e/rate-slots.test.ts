@@ -23,7 +23,7 @@ function commitsIn(url: string): number {
   return commits
 }
 
-it('the journal commits twice before the reply to a write of the only instance, and once more while another instance is alive', async () => {
+it('the journal commits twice before the reply to a write if one instance is alive, and three times if two instances are alive', async () => {
   const journal = journalFile()
   const leaseMs = 1_500
   const limited = onePartner({ v3: { callsPerSecond: 50 } })

@@ -6,8 +6,8 @@ import { type Adapter, startAdapter } from '../support/start-adapter.ts'
 import { startTwoFaces } from './support/two-faces.ts'
 
 /*
- * The adapter finds the current mark by its identity, its content and the order of the journal, and only then by its time. In each test, the
- * clock or the time precision of the service makes the time misleading.
+ * The adapter finds the current mark by its identity, its content and the order of the journal, and only then by its time. In each test,
+ * the clock or the time precision of the service makes the time misleading.
  */
 
 const SECOND_MS = 1_000
@@ -37,7 +37,7 @@ async function startClocks(choices: object = {}, service: Parameters<typeof star
 
 describe('an older mark, when the service cuts times to the minute', () => {
   const minutes = { times: 'minutes' }
-  /** Twenty seconds after `START_MS`, it is still the same minute. */
+  /** Twenty seconds after `START_MS`, within the same minute. */
   const LATER_MS = 20 * SECOND_MS
 
   it('is not posted over a newer mark that V2 accepted while V3 answered 503 to the older mark', async () => {
@@ -105,7 +105,7 @@ describe('an older mark, when the service cuts times to the minute', () => {
 describe.each([0, 90 * SECOND_MS])(
   'the adapter, after two lost writes of one learner and event, with a service clock that is %i ms ahead',
   (aheadMs) => {
-    it('has each mark written once, the older mark before the newer mark', async () => {
+    it('writes each mark once, the older mark before the newer mark', async () => {
       const { faces, clock, serviceAt, start } = await startClocks()
       faces.served.side = 'v3'
       const adapter = await start()

@@ -102,7 +102,7 @@ describe('a mark whose write lost its reply', () => {
     },
   )
 
-  it('is found by read-back on a service that stamps its own time, days behind, even if its replies repeat the posted values', async () => {
+  it('is found by read-back on a service that stores its own time, three days behind, even if its replies repeat the posted values', async () => {
     const behind = { clock: 'server', offsetMs: -3 * 86_400_000, echo: 'posted', comments: ['trim'] }
     const v3 = { writeMode: 'single' }
     for (const answered of [0, FEW])

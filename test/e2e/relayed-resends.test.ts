@@ -33,7 +33,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     return faces
   }
 
-  it('gets V2’s whole reply byte for byte on every instance, and V2 gets the batch once', async () => {
+  it("gets V2's whole reply byte for byte on every instance, and V2 gets the batch once", async () => {
     const faces = await start()
     const [adapter, other] = [await faces.start(), await faces.start()]
     const batch = faces.batch([1, 2], 'one')
@@ -100,7 +100,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     await journal.close()
   })
 
-  it('is sent to V2 if the journal cannot return V2’s reply', async () => {
+  it("is sent to V2 if the journal cannot return V2's reply", async () => {
     const faces = await start()
     const kept = await openJournal({ url: faces.journal.url })
     const away = new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'away')

@@ -154,7 +154,7 @@ describe('a reload of the configuration', () => {
     await Promise.all(clients)
     expect(failures).toEqual([])
     expect(await metricsOf(adapter, 'config_revision')).toEqual(['markbridge_config_revision 21'])
-    // Each mark was written once, because the adapter recognises a resent batch across revisions.
+    // Each mark was written once, because the adapter recognises a resent batch after a reload.
     expect(await register.written()).toEqual(register.learners)
   })
 

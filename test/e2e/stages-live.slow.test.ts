@@ -18,7 +18,7 @@ import { operate, post, stagedSettings, startTwoFaces } from './support/staged-p
 /** Time in milliseconds within which an instance must notice `back`. */
 const BACK_MS = 2_000
 
-/** Makes an instance at `shadow` refuse writes once it has not read the stages for 2 s, because these steps do not wait for the default. */
+/** With this setting, an instance at `shadow` refuses writes if it last read the stages more than 2 s ago. The default is 15 minutes. */
 const shortWindow = { resendWindowMs: 2_000 }
 
 /** Waits until an instance is ready. An instance whose stages are too old refuses writes until it has read the stages again. */

@@ -4,17 +4,17 @@ import { exchange } from '../../support/raw-client.ts'
 import { startAdapter } from '../../support/start-adapter.ts'
 import { readMessage } from './raw-message.ts'
 
-/** The same service reached directly and through two adapters at stage `legacy`. */
+/** Equal sandboxes, of which the test reaches one directly and two through adapters at stage `legacy`. */
 export interface LegacySides {
   /** The port of a sandbox whose replies are not compared. */
   readonly spare: number
-  /** Sends a request to each side. Returns the replies without connection headers and dates, and with placeholders for ports and ids. */
+  /** Sends a request directly and through each adapter. Replaces ports and ids in the replies, and removes connection headers and dates. */
   replies(request: Buffer): Promise<readonly [direct: string, whole: string, alone: string]>
 }
 
 const partners = [{ id: 'acme', match: { any: true }, stage: 'legacy' }]
 
-/** Starts the sides: the service, an adapter whose V3 answers, and an adapter whose V3 is unreachable. */
+/** Starts the sandboxes, an adapter whose V3 answers (`whole`), and an adapter whose V3 is unreachable (`alone`). */
 export async function startLegacySides(): Promise<LegacySides> {
   const sandboxes = await Promise.all(Array.from({ length: 4 }, () => startSandbox()))
   const [direct, behindWhole, behindAlone, spare] = sandboxes.map(({ url }) => url)

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 
 import { readMessage } from './raw-message.ts'
 
-/** Collects the requests of a program byte for byte, in the order in which they were complete. */
+/** Collects the requests of a program byte for byte, in the order in which they became complete. */
 export interface RequestRecording {
   /** The URL that the program uses in place of the service's URL. */
   readonly url: string

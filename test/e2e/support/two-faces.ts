@@ -41,7 +41,7 @@ export interface TwoFaces {
   waitForEffects(count: number): Promise<string[]>
 }
 
-/** Starts the service. All adapters share `journal`. The service's clock stands still, `aheadMs` (default 0) ahead of its start. */
+/** Starts the service. All adapters share `journal`. The service's clock stands still, `aheadMs` (default 0) after this start. */
 export async function startTwoFaces(
   choices: object = {},
   journal: JournalSection = journalFile(),
