@@ -20,7 +20,7 @@ interface Served {
   readonly stop: () => Promise<unknown>
 }
 
-/** Starts `serve` with the given standard error, and waits until it is ready. If `command` is given, this program starts `serve`. */
+/** Starts `serve` with the given standard error, and waits until it is ready. `command`, if given, is a program that starts `serve`. */
 async function serve(
   stderr: 'pipe' | number,
   { flags = [], command = [] }: { flags?: string[]; command?: string[] } = {},

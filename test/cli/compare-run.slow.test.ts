@@ -23,7 +23,7 @@ const sandbox = createSandbox({ now: testNow, v2Port: 0 })
 const listening = sandbox.listen()
 afterAll(() => sandbox.close())
 
-/** Returns the addresses of the sandbox for V2 and V3, and a new folder for runs. What `control` sets ends with the test. */
+/** Returns the addresses of the sandbox for V2 and V3, and a new folder for runs. `control` changes the sandbox until the test ends. */
 async function startFaces() {
   const { url, v2Url } = await listening
   const control = async (base: string, path: string, body: object): Promise<void> => {

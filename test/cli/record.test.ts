@@ -53,7 +53,7 @@ async function post(url: string) {
 }
 
 describe('the command record', () => {
-  it('relays bytes unchanged, prints no personal data, and writes files that check reads and send refuses', async () => {
+  it('relays bytes unchanged, prints no personal data, and writes files that the command check reads and the command send refuses', async () => {
     const [folder, v2, file] = [await makeFolder(), await startV2(), await ownFile('key', KEY)]
     const [to, sealed] = [join(folder, 'kept'), ['--key', `file:${file}`]]
     const cli = startCli(['record', '--v2', `${v2.url}/base`, '--out', to, '--port', '0', ...sealed])

@@ -377,7 +377,7 @@ describe('the command rollout', () => {
     const rollout = rolloutWith(await rolloutFile(url))
     expect((await rollout('set', 'acme', 'shadow', '--reason', 'x')).status).toBe(0)
     expect((await rollout('verify')).status).toBe(0)
-    // Writes a stage file that has seen nine entries, which is more than the audit trail of the journal has.
+    // Writes a stage file that records nine entries of the audit trail, more than the journal has.
     const trail = { entries: 9, hash: 'a' }
     const view = { partners: new Map(), begins: new Map(), trail, isTrailContinued: true }
     const kept = { ...view, asked: undefined, instance: undefined }

@@ -51,7 +51,7 @@ export interface RunningCli {
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
-/** Starts the built command line. The caller stops it. */
+/** Starts the built command line. The caller must stop the process. */
 export function startCli(
   args: readonly string[],
   env: Record<string, string> = {},

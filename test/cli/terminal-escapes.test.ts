@@ -10,8 +10,8 @@ import type { CliResult } from './run-cli.ts'
 import { runCommand } from './run-command.ts'
 
 /**
- * This text clears the screen, names the window, sets a colour (as one C1 character), returns to the start of the line, deletes, and
- * reverses the direction of the text.
+ * Text that clears the screen, sets the title of the window, sets a colour (as one C1 character), returns to the start of the line,
+ * deletes a character, and reverses the direction of the text.
  */
 const HOSTILE = '\u001b[2J\u001b]0;owned\u0007\u009b31m\rok\u007f\u202e'
 
