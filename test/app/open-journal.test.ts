@@ -6,7 +6,7 @@ import { createLogger } from '../../src/observability/logger.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { adapterConfig } from '../support/start-adapter.ts'
 
-it('openConfiguredJournal adds the purge and the ageing of the journal to the duties of the heartbeat', async () => {
+it('openConfiguredJournal registers the purge and the ageing of the journal with the heartbeat', async () => {
   const config = adapterConfig('http://127.0.0.1:1', {
     journal: { url: `sqlite:${await makeFolder()}/journal.db` },
   })

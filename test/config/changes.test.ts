@@ -36,7 +36,7 @@ describe('planReload', () => {
     })
   })
 
-  it('keeps the running value of a key that needs a restart, and names the key', () => {
+  it('keeps the current value of a key that needs a restart, and names the key', () => {
     const next = configOf([key('a')], {
       listen: { port: 9999, drainMs: 1 },
       journal: { keys: [{ id: 'k1', key: new Secret('ab'.repeat(32)) }] },
@@ -84,7 +84,7 @@ const header = (name: string, value: string): object => ({ match: { header: { na
 const path = (pathPrefix: string): object => ({ match: { pathPrefix } })
 const auth = { mode: 'clientCredentials', tokenUrl: 'https://id.test/t', clientId: 'c', clientSecret: new Secret('s'), scope: 's' } // prettier-ignore
 
-/** Creates partners named `p0`, `p1` and so on. An entry that is `undefined` skips its name. */
+/** Creates a configuration with the partners `p0`, `p1` and so on, and the partner `last`. Leaves out a partner that is `undefined`. */
 function ownersOf(...partners: (object | undefined)[]): Config {
   return parseConfig({
     upstreams: { v3: { baseUrl: 'https://v3.test' } },

@@ -171,7 +171,7 @@ describe('readBody', () => {
   })
 })
 
-/** Posts a chunked body to a server that answers 413 after `readBody`. `leave` closes the connection after the bytes. */
+/** Posts a chunked body to a server that answers 413 after `readBody`. If `leave` is true, the client disconnects after `chunks`. */
 async function post(
   options: BodyOptions,
   chunks: string,

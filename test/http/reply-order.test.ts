@@ -74,8 +74,8 @@ describe.each([
     return { port: (server.address() as AddressInfo).port, asked, faults, closed }
   }
 
-  describe('a request body that breaks off', () => {
-    it('gets the error as the reply to its request, after the earlier replies', async () => {
+  describe('a request whose body breaks off', () => {
+    it('gets the error as its reply, after the replies to earlier requests', async () => {
       const first = held()
       const { port, faults } = await start({ '/first': first.handler, '/upload': readsBody })
       const client = await open(port, get('/first') + upload + BROKEN)
@@ -96,7 +96,7 @@ describe.each([
       expect(statusesOf(await client.untilClosed())).toEqual([200, 504])
     })
 
-    it('gets no second reply if the request has already been answered', async () => {
+    it('gets no second reply if it has already been answered', async () => {
       const { port, faults } = await start({ '/upload': (_request, response) => response.writeHead(401).end('no') }) // prettier-ignore
       const client = await open(port, upload)
       await client.until('no')

@@ -1,5 +1,5 @@
-// `npm ci` runs this file. The file prints one line if the Node.js of npm is older than package.json requires. .npmrc switches off npm's
-// own warnings about this, one for each package, because they are not true: the scripts run on the Node.js of the package `node`.
+// `npm ci` runs this file. The file prints one line if the Node.js of npm is older than package.json requires. npm itself would print a
+// warning for each package. .npmrc switches these warnings off, because the scripts run on the newer Node.js of the package `node`.
 import { readFileSync } from 'node:fs'
 
 interface Manifest {

@@ -25,7 +25,7 @@ function replaced(
   return request.headers
 }
 
-/** The peer, its fields, and the `X-Forwarded-For` and scheme that replace them. */
+/** Each row has a peer, the fields that the peer sends, and the `X-Forwarded-For` and the scheme that the adapter then sends. */
 const rows: [peer: string | undefined, headers: Record<string, string>, hops: string, scheme: string][] = [
   ['192.0.2.1', {}, '192.0.2.1', 'http'],
   ['192.0.2.1', { 'x-forwarded-proto': 'https', 'x-forwarded-for': '127.0.0.1' }, '192.0.2.1', 'http'],

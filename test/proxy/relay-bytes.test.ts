@@ -123,7 +123,7 @@ describe('a reply of V2 through the relay', () => {
     expect(await client.until('\r\n\r\n')).toContain('Content-Length: 2')
   })
 
-  it('does not tunnel an upgrade that the client requests', async () => {
+  it('does not become a tunnel if the client requests an upgrade', async () => {
     const upstream = await startRawUpstream(replyWithBytes(ok))
     const relay = await startRelay(upstream.url)
     const lines = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n'

@@ -190,7 +190,7 @@ describe('comparison in a background thread', () => {
     await clock.pass(10_000)
     comparison.offer(read())
     expect(threads).toHaveLength(2)
-    // The first missed exchange is the second exchange of the failed thread. The second arrived while there was no thread.
+    // The failed thread missed the second exchange. The other missed exchange arrived while there was no thread.
     expect(kept).toEqual(['added answers', 'missed answers', 'missed answers'])
     expect(compared.map(({ records }) => records)).toEqual([[], []])
   })

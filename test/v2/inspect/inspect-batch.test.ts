@@ -31,7 +31,7 @@ function inspect(bytes: Buffer, contentType: string | undefined = HEADER): unkno
 }
 
 describe('inspectBatchInSteps', () => {
-  it('returns the decoded batch, and no findings, if the batch keeps every rule of the wire', () => {
+  it('returns the decoded batch, and no findings, if the batch follows every rule of the wire format', () => {
     const bytes = crlf(BATCH)
     expect(inspectBatch(bytes, HEADER)).toEqual({ batch: decodeBatch(bytes, HEADER), findings: [] })
   })
@@ -66,7 +66,7 @@ describe('inspectBatchInSteps', () => {
     ])
   })
 
-  it('reports where a broken envelope breaks, and the remedy, after its other findings', () => {
+  it('reports where the envelope is broken, and the remedy, after all other findings', () => {
     const bytes = Buffer.from(BATCH.replace('--b--', ''))
     const { batch, findings } = inspectBatch(bytes, HEADER)
     expect(batch).toBeUndefined()

@@ -102,7 +102,7 @@ describe('a post of the V3 client whose lease no longer permits it to send', () 
 })
 
 describe("the end of a batch's budget in the V3 client", () => {
-  it('makes a sent record unknown, and any other record not applied', async () => {
+  it('makes the outcome of a sent record unknown, and any other record not applied', async () => {
     const upstream = await startUpstream(() => undefined)
     const writes = client(upstream.url, { connections: 1 }).openWrites(credentials, { budgetMs: 200 })
     const outcomes = await Promise.all([postWith(writes), postWith(writes)])

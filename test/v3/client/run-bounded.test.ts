@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 
 import { runBounded } from '../../../src/v3/index.ts'
 
-/** The course of a run: the order of starts and ends, and the largest number of tasks that ran at the same time. */
+/** What `runBounded` did: the order in which tasks started and ended, and the largest number of tasks that ran at the same time. */
 interface Trace {
   readonly started: number[]
   readonly ended: number[]
@@ -140,7 +140,7 @@ describe('runBounded', () => {
   })
 
   it.each([['waitOf'], ['pause']] as const)(
-    'rejects, rather than wait forever, if the callback %s rejects',
+    'rejects instead of waiting forever if the callback %s rejects',
     async (what) => {
       const started: number[] = []
       const whole = runBounded({
