@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { drip, startRawUpstream } from '../support/raw-upstream.ts'
 import { onePartner, startAdapter } from '../support/start-adapter.ts'
 
-/** Starts a service that answers with `first` and then sends `again` every 20 ms until the other side has closed. */
+/** Starts a service that answers with `first` and then sends `again` every 20 ms until the client closes the connection. */
 async function startDripping(first: string, again: string): Promise<string> {
   const { url } = await startRawUpstream((socket, seen, piece) => {
     if (seen !== piece) return

@@ -41,8 +41,8 @@ describe.each([
     RawClient.open(port, first, tls && { ca: tls.cert, servername: 'localhost' })
 
   /**
-   * Starts a server with a handler for each path. `asked` lists the requested paths, `faults` the reported connection faults, and `closed`
-   * whether each connection that the server closed was idle or new.
+   * Starts a server with a handler for each path. `asked` lists the requested paths, and `faults` the reported connection faults.
+   * `closed` says of each connection that the server closed whether the connection was idle or new.
    */
   async function start(
     handlers: Readonly<Record<string, Handler>>,

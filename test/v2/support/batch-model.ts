@@ -34,7 +34,7 @@ export interface ChangesetModel {
   readonly parts: readonly PartModel[]
 }
 
-/** A batch and its form. All texts have LF. `lineEnds` is applied cyclically to the line ends of the body: true makes an LF a CRLF. */
+/** A batch and its form. All texts have LF as line end. `lineEnds` says in a cycle whether a line end of the body becomes CRLF. */
 export interface BatchModel {
   readonly boundary: string
   readonly quoted: boolean
@@ -61,7 +61,7 @@ export function partsOf(batch: BatchModel): { part: PartModel; changeset: number
   })
 }
 
-/** Returns the text of a batch with LF, up to the closing delimiter and without the epilogue. */
+/** Returns the text of a batch up to its closing delimiter, with LF at line ends. */
 export function writeEnvelope(batch: BatchModel): string {
   const { boundary, padding } = batch
   const items = batch.items.map((item) => {
