@@ -245,7 +245,7 @@ async function mayBeSent(
     if (!inTime)
       throw new AdapterError(
         'ADP_BUDGET_EXCEEDED',
-        'An earlier mark of one of these learners and events was sent to V3, and its outcome is not known yet. Nothing was sent. Send the request again later.',
+        'An earlier mark of one of these learners and events was sent to V3, and its outcome is not known yet. This copy was not sent. Send the same request again later.',
       )
   } finally {
     giveWay?.stop()

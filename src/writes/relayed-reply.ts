@@ -384,7 +384,7 @@ function recordIn(
 export const resultLost = (): AdapterError =>
   new AdapterError(
     'ADP_RESULT_LOST',
-    'This batch was received before, and its result is no longer stored. It may have been applied, and this copy was not sent. Check its records in the service.',
+    'This batch was received before, and its result is no longer stored. It may have been applied. Check its records in the service.',
   )
 
 /** Loads a batch that was sent to V2, once its request has ended. Throws `code` if the request does not end before the deadline. */

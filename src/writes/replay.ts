@@ -16,6 +16,7 @@ import {
   settleStored,
   tallyOf,
 } from './reply.ts'
+import { resultLost } from './relayed-reply.ts'
 import { isReadBack } from './resolve-unknown.ts'
 import { inOrder, runRecords } from './run.ts'
 import { createReplyIds, decodeStoredRequest, wasOnV2 } from './stored-request.ts'
@@ -58,7 +59,7 @@ export function rejectReplay(cause: unknown): never {
 const unreadable: Partial<Record<ErrorCode, string>> = {
   ADP_JOURNAL_UNAVAILABLE: 'but the journal is unavailable. Resend the same batch later to get the result.',
   ADP_JOURNAL_DAMAGED:
-    'but its rows in the journal are damaged, so its result is lost. This copy was not sent. Check its records in the service.',
+    'but its rows in the journal are damaged, so its result is lost. Check its records in the service.',
 }
 
 async function replay(
@@ -105,7 +106,7 @@ async function replay(
   /**
    * Waits until another run of the batch has ended some of its open records, then loads the batch again. After `ASK_AFTER_MS`, asks the
    * other instance once for the batch. Returns false if the batch was forgotten before any part was sent. Throws `ADP_OUTCOME_UNKNOWN` if
-   * the budget has ended, and `ADP_JOURNAL_LOST` if the batch was forgotten later.
+   * the budget has ended, and `ADP_RESULT_LOST` if the batch was erased later.
    */
   const waitForOthers = async (open: readonly StoredRecord[]): Promise<boolean> => {
     const leftMs = deadlineMs - clock.nowMs()
@@ -125,10 +126,7 @@ async function replay(
     }
     if (await reload()) return true
     if (open.length === stored.records.length) return false
-    throw new AdapterError(
-      'ADP_JOURNAL_LOST',
-      'The batch is no longer stored. This copy was not sent. Send the batch again.',
-    )
+    throw resultLost()
   }
   const sendAgain = async (positions: readonly number[]): Promise<void> => {
     const before = stored
