@@ -115,7 +115,7 @@ async function writeWhole(folder: string, name: string, files: RecordingFiles): 
 
 const [MAX_WAITING, MAX_WAITING_BYTES] = [256, 33_554_432]
 
-/** Creates the queue that masks and writes exchanges. After a failed write it calls `onStopped` once, and drops all later exchanges. */
+/** Creates the queue that masks and writes exchanges. After a failed write it calls `onStopped` once and records nothing more. */
 export function createRecorder(store: Pick<RecordingStore, 'add'>, onStopped: (cause: unknown) => void) {
   const results = { recorded: 0, dropped: 0, tooLarge: 0, stopped: 0 }
   let [waiting, waitingBytes, isStopped] = [0, 0, false]
