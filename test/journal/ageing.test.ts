@@ -24,7 +24,7 @@ it('an adopted journal requires read-backs before posts for the whole replay per
   expect(mayHaveLost()).toBe(false)
 })
 
-it('the age of a journal grows once per hour with any number of open instances, and continues after a restart', async () => {
+it('the age of a journal grows by one hour per hour, however many instances are open, and continues after a restart', async () => {
   const file = `${await makeFolder()}/journal.db`
   const clock = createJournalClock()
   const { store } = await openSqlite(file, { clock })
@@ -37,7 +37,7 @@ it('the age of a journal grows once per hour with any number of open instances, 
   }
   const next = await open()
   expect([one, other, next].map((each) => each.ageMs())).toEqual(Array(3).fill(12 * HOUR_MS))
-  // `forgottenAgeMs` is lower by the interval between two stored ages (a 96th of a day), by which the ages of instances may differ.
+  // The age of another instance may be lower by the interval at which ages are stored (a 96th of a day), so `forgottenAgeMs` is lower too.
   await clock.pass(12 * HOUR_MS)
   expect([next.ageMs(), next.forgottenAgeMs()]).toEqual([DAY_MS, -DAY_MS / 96])
   // An instance whose age is lower than the stored age takes over the stored age when it saves.

@@ -5,7 +5,7 @@ import { createAvailability } from '../../src/journal/availability.ts'
 import type { StoreError } from '../../src/journal/store-error.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
-/** Creates an availability monitor for a store that fails on demand. `said` collects its reports. */
+/** Creates an availability monitor for a store that fails on demand. `said` collects the reports of the monitor. */
 function start() {
   const clock = createManualClock()
   const said: (string | undefined)[] = []

@@ -6,7 +6,7 @@ export const START_MS = Date.UTC(2026, 8, 1)
 
 const digest = (text: string): Uint8Array => hash('sha256', text, 'buffer')
 
-/** Returns a batch with one record per key. Batches with the same ids and content are the same batch. */
+/** Returns a batch with one record per key. A second batch with the same `name` and keys is a resend of the first. */
 export function batchOf(
   keys: readonly string[],
   given: Partial<NewBatch> & { name?: string } = {},

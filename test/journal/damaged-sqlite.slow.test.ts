@@ -82,7 +82,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
   })
 })
 
-describe('opening an SQLite journal', () => {
+describe('an instance that opens an SQLite journal', () => {
   /** Creates a journal in a process, and kills the process after three commits. Returns the folder of the journal. */
   async function leave(): Promise<string> {
     const folder = await mkdtemp(join(tmpdir(), 'markbridge-left-'))

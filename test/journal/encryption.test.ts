@@ -64,7 +64,7 @@ it.each(withAndWithoutKey)(
       flipped[at] = (flipped[at] ?? 0) ^ (1 << (at % 8))
       return flipped
     })
-    // Without a key the whole text is also accepted: a changed flag of a frame may disable a check without changing the content.
+    // Without a key a changed bit may only disable the checksum of the compressed data, so the unchanged text is also accepted.
     const same = given.key === undefined ? [large.toString()] : []
     for (const other of [body.subarray(0, 20), body.subarray(0, 2), ...changed]) {
       const found = await textIn({ keyId, body: other }, how).catch((error: unknown) => error)

@@ -16,7 +16,7 @@ const operation = (batch: number): Operation => ({ kind: 'answered', batches: [b
 const beginning = (key: string): Operation => ({ kind: 'begin', batch: batchOf([key]), hasRoom: true })
 const transient: StoreError = { kind: 'transient', message: 'the disk is full' }
 
-/** Creates a group commit whose store returns these results for its first groups (`wait`: the test decides), and then succeeds. */
+/** Creates a group commit. Its store ends the first groups with `answers`, and commits later groups. For `wait` the test ends the group. */
 function createLane(answers: (StoreError | 'wait')[]) {
   const clock = createJournalClock()
   const groups: (readonly Operation[])[] = []

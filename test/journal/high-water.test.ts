@@ -16,7 +16,7 @@ test('an instance detects its own lost commits even if another instance has comm
   expect(find(20)).toThrow('it lost 3 commit(s)')
 })
 
-test('the commit count of a process includes the commits of its previous number after the process got a new number', () => {
+test('the commit count of a process includes its commits under a previous instance number', () => {
   const mark = createHighWater(
     { mark: { identity: 'journal', commits: new Map([[4, 9]]) }, process: 'own' },
     undefined,
@@ -28,7 +28,7 @@ test('the commit count of a process includes the commits of its previous number 
   ).toThrow('lost 2 commit')
 })
 
-test('the commit count of a process shows that another process was given its previous number', () => {
+test('the commit count of a process shows that another process was given its previous instance number', () => {
   const open = () => {
     const mark = createHighWater(
       { mark: { identity: 'journal', commits: new Map() }, process: 'own' },

@@ -19,7 +19,8 @@ const unavailable = expect.objectContaining({ code: 'ADP_JOURNAL_UNAVAILABLE' })
 const away = (): Promise<Journal> => Promise.reject(new AdapterError('ADP_JOURNAL_UNAVAILABLE', 'away'))
 
 /**
- * Opens a journal with these attempts, and with a successful attempt after them. `reports` collects the reported failures and recoveries.
+ * Opens a journal. The first attempts have the results of `openings`, and the next attempt succeeds. `reports` collects the reported
+ * failures and recoveries.
  */
 async function openLate(openings: (() => Promise<Journal>)[]) {
   const clock = createManualClock()

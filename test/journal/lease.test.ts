@@ -20,7 +20,7 @@ async function openTwo() {
   }
   const one = await openSqlite(file, { clock: clocks[0], leaseMs: 9_000, events })
   const two = await openSqlite(file, { clock: clocks[1], leaseMs: 9_000 })
-  /** Advances a clock, and waits until `done` passes, because a renewal takes real time to access the file. */
+  /** Advances a clock, and waits until `done` no longer throws, because a renewal takes real time to access the file. */
   const passReal = async (ms: number, clock: (typeof clocks)[number], done: () => void | Promise<void>) => {
     await clock.pass(ms)
     await vi.waitFor(done, 60_000)
@@ -33,7 +33,7 @@ describe('a lease', () => {
     const { one, clocks, passReal } = await openTwo()
     expect(one.lease()).toBeDefined()
     await passReal(3_000, clocks[0], () => expect(one.lease()).toBeDefined())
-    // After a renewal, a lease of 9 s is valid for 80 % of this time. The next renewal would be 3 s after the last.
+    // The lease is still valid just before the next renewal, because a lease of 9 s is valid for 80 % of this time.
     await clocks[0].pass(2_999)
     expect(one.lease()).toBeDefined()
     await one.close()

@@ -186,7 +186,7 @@ async function settle(
   })
   if (settled.length === 0) return
   const told = settled.map(([, one]) => one)
-  // Calls `settle` twice, as a caller does that did not get the result of the first call.
+  // Calls `settle` twice, like a caller that did not get the result of the first call.
   await Promise.all([journal.settle(batch.number, told), journal.settle(batch.number, told)])
   for (const [record, { state, retry, superseded = false }] of settled) {
     move(record, 'settle', state)

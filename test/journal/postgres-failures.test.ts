@@ -230,7 +230,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await commit(group)).toMatchObject({ ok: false, error: { kind: 'doubtful' } })
     await server.crash()
     await server.start()
-    // Makes the server assign the number of the transaction that never reached the disk once more.
+    // Makes the server assign the transaction number of the lost batch to another transaction.
     for (let turn = 0; turn < 5; turn += 1) await query(url, 'select pg_current_xact_id()')
     const committed = await commit(group)
     const kept = await query(url, 'select id as batch from journal_batches')

@@ -82,7 +82,7 @@ describe.skipIf(missingPostgres() !== undefined)('the number of rows that Postgr
     readonly newest: number
   }
   const filled = new Map<number, Filled>()
-  /** Creates a journal with `live` parked records of key `a`, which tests copy. */
+  /** Returns a journal with `live` parked records of key `a`. Creates the journal once, because each test works on a copy. */
   const fillOnce = async (live: number): Promise<Filled> => {
     const before = filled.get(live)
     if (before !== undefined) return before
@@ -172,7 +172,7 @@ describe.skipIf(missingPostgres() !== undefined)('the number of rows that Postgr
       async (journal) => journal.settle(await beginNew(journal, batchOf(['a'])), [confirmed(0)]),
     ],
   ])(
-    'grows with the number of parked records of a key only by the records that change, if a record of the key is %s',
+    'grows only with the records that change, not with all parked records of a key, if a record of the key is %s',
     (_, perLiveRecord, work) => expectGrowth(perLiveRecord, work),
   )
 

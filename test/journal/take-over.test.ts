@@ -7,7 +7,7 @@ import { createTakeOver } from '../../src/journal/take-over.ts'
 import { batchOf, beginNew } from './batches.ts'
 import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 
-it('a takeover blocks other commits for the same number of statements for any number of batches', async () => {
+it('a takeover blocks other commits for the same number of statements, however many batches it takes over', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const instance = journal.lease() ?? 0
   let statements = 0

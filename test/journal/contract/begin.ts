@@ -53,7 +53,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: false })
     })
 
-    test('stores no time of receipt that is earlier than that of an earlier batch', async (journal) => {
+    test('stores for a new batch no earlier time of receipt than for the batches before it', async (journal) => {
       const begin = async (receivedMs: number): Promise<unknown[]> => {
         const begun = await journal.begin(batchOf(['a'], { receivedMs }))
         if (begun.kind !== 'new') return []

@@ -51,7 +51,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       const { batch, lease } = begun as { batch: number; lease: number }
       await expect(journal.forget(batch, 1, lease)).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
       await journal.forget(batch, 2, lease)
-      // Repeats the call, as a caller does that did not get the result of the first call.
+      // Repeats the call, like a caller that did not get the result of the first call.
       await journal.forget(batch, 2, lease)
       expect(await journal.load(batch)).toBeUndefined()
       expect(await journal.begin(denied)).toMatchObject({ kind: 'new' })

@@ -15,7 +15,7 @@ const parked = (position: number) =>
 const ofLost = (state: 'unknown' | 'notApplied', position: number) =>
   ({ position, state, answer: undefined, reason: 'connectionLost', retry: 'resend' }) as const
 
-/** Stores a batch for V3 whose only record has this outcome. Resolves with the number of the batch. */
+/** Stores a batch for V3 whose only record ends with the outcome `end`. Resolves with the number of the batch. */
 async function settledOnV3(
   journal: Journal,
   key: string,

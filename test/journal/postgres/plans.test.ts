@@ -29,7 +29,7 @@ const firstColumns: Readonly<Record<string, string>> = {
 /** Tables that always have only a few rows. */
 const smallTables = new Set(['journal_commits', 'journal_instances', 'journal_meta', 'journal_ledger'])
 
-/** Indexes with only a few rows: the indexes of the small tables, and the index of the batches with open records. */
+/** Indexes with only a few rows: indexes of small tables, and the index of the batches with open records. */
 const smallIndexes = /^journal_(?:commits|instances|meta)_|^journal_batches_open$/
 
 /** Returns the nodes of a plan that read more rows with every batch that the journal stores. */
