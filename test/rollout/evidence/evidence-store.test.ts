@@ -47,7 +47,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     await store.add(key.period, [again, entryOf(key, ['!ann/02'], { request: 'digest-1' })])
     const [kept] = await store.read('acme')
     expect(kept?.counts).toEqual(new Map([['verdict batch reply same', 1]]))
-    // A repeated request still marks its pairs as differing.
+    // The pair of a repeated request is still marked as differing.
     expect(kept?.periods).toEqual([{ pairs: 1, differing: 1, schools: [[1], [], [], [], []] }])
   })
 
@@ -149,7 +149,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     await addTo(store, ['ann/02'])
     clock.nowMs = START_MS
     expect(await store.destroyExpired()).toBe(1)
-    // The destroyed period covered this day, so the new period must not count it a second time.
+    // The destroyed period covered this day, so the new period must not count pairs of this day again.
     const key = toEvidenceKey(await store.key(scope))
     expect(key.covers('2026-11-02')).toBe(false)
   })

@@ -11,7 +11,7 @@ import type { EvidenceScope } from '../../../src/rollout/evidence/read-kept.ts'
 import { serve } from '../store/open-stores.ts'
 
 export const DAY_MS = 86_400_000
-/** 2026-11-02, a Monday, at noon. */
+/** Noon (UTC) on Monday 2 November 2026. */
 export const START_MS = Date.UTC(2026, 10, 2, 12)
 
 /** The time of the database clock, which the test sets. */

@@ -86,7 +86,7 @@ describe('judge', () => {
     ['writes that V2 does not apply, and fewer that V3 refuses', 8, ({ side }) => (side === 'v2' ? { serverError: 0.3 } : { refused: 0.1 }), 800, 'ok'],
     ['writes that V3 refuses', 8, ({ side }) => (side === 'v2' ? { serverError: 0.0005 } : { refused: 0.1 }), 800, 'alarm'],
     ['no writes on V2 at the same time', 20, () => ({ unknown: 0.5 }), 1_000, 'inconclusive'],
-    // A simpler guard would raise an alarm in the next two rows: one without tolerated odds, or one that counts each batch as a trial.
+    // A guard without tolerated odds would raise an alarm in the next row, and a guard that counts each batch as a trial in the row after.
     ['schools that differ slightly but permanently', 4, ({ side }) => ({ unknown: side === 'v3' ? 0.035 : 0.02 }), 5_000, 'ok'],
     ['a second without service while a school sends its registers', 4, (_, nowMs) => ({ unknown: nowMs % 10_000 < 300 ? 1 : 0 }), 3_000, 'ok'],
   ])('returns the verdict "$4" for %s', (what, onV3, badShare, windows, kind) => {
@@ -185,7 +185,7 @@ const groups = fc.record({
 })
 
 describe('logOddsEvidence', () => {
-  it('has evidence with an expected value of at most 1 if the odds do not exceed the tolerated odds', () => {
+  it('returns evidence with an expected value of at most 1 if the odds do not exceed the tolerated odds', () => {
     fc.assert(
       fc.property(groups, ({ trials, controlTrials, badShare, tolerated, factor, odds }) => {
         const allBad = Math.round(badShare * (trials + controlTrials))
@@ -199,7 +199,7 @@ describe('logOddsEvidence', () => {
     )
   })
 
-  it('is the logarithm of the likelihood ratio', () => {
+  it('returns the logarithm of the likelihood ratio', () => {
     fc.assert(
       fc.property(groups, ({ trials, controlTrials, badShare, tolerated, factor }) => {
         const allBad = Math.round(badShare * (trials + controlTrials))
@@ -213,13 +213,13 @@ describe('logOddsEvidence', () => {
     )
   })
 
-  it('stays finite for many thousands of trials', () => {
+  it('returns a finite number for many thousands of trials', () => {
     const counts = { trials: 40_000, bad: 20_000, controlTrials: 160_000, controlBad: 800 }
     expect(logOddsEvidence(counts, 100, 2)).toBeGreaterThan(1_000)
     expect(Number.isFinite(logOddsEvidence(counts, 100, 2))).toBe(true)
   })
 
-  it('is 0 if a group has no trials, if no trial is bad or if every trial is bad', () => {
+  it('returns 0 if a group has no trials, if no trial is bad or if every trial is bad', () => {
     const rows = [
       { trials: 0, bad: 0, controlTrials: 9, controlBad: 3 },
       { trials: 9, bad: 3, controlTrials: 0, controlBad: 0 },
@@ -232,7 +232,7 @@ describe('logOddsEvidence', () => {
 
 const factors = [3, 12, 50]
 
-/** Returns the log evidence of each factor for a random window with 4 trials on V3 and 16 trials on V2. */
+/** Draws a window with 4 trials on V3 and 16 trials on V2. Returns the logarithm of the evidence of the window for each factor. */
 function windowOf(random: () => number, badOnV3: number, badOnV2: number): number[] {
   const count = (trials: number, share: number): number => {
     let bad = 0
@@ -293,7 +293,7 @@ describe('the text that formatGuardState returns', () => {
     expect(parseGuardState(formatGuardState(evidence)).windows).toBe(evidence.windows)
   })
 
-  it('never contains more evidence than the state because of rounding', () => {
+  it('is rounded so that it never contains more evidence than the state', () => {
     const before = evidence.logs
     const after = parseGuardState(formatGuardState(evidence)).logs
     expect(after.every((log, index) => log <= (before[index] ?? -Infinity))).toBe(true)

@@ -26,7 +26,7 @@ export interface SimulatedSchool {
   readonly records: number
 }
 
-/** Returns the probability that a record of a school is bad at a time. */
+/** Returns, for each bad outcome, the probability that a record of a school has this outcome at a time. */
 export type BadShare = (
   school: SimulatedSchool,
   nowMs: number,

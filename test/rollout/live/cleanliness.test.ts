@@ -7,7 +7,7 @@ import type { RolloutSnapshot } from '../../../src/rollout/store/read-snapshot.t
 const RESEND_WINDOW_MS = 900_000
 const SINCE_MS = 1_000_000
 
-/** The stage of a partner as one instance reads it, with its revision and its age in milliseconds. */
+/** The stage of a partner as an instance reads it, the revision of the stage, and the milliseconds since the stage began. */
 type Seen = readonly [stage: Stage, revision: number, sinceMs: number]
 
 /**

@@ -13,7 +13,7 @@ const by = { by: 'test', reason: 'test' }
 
 /** A stub of the store of stages. The test controls when its answers arrive. */
 export class ScriptedStore {
-  /** In mode `up` the store answers at once, in mode `down` it refuses, and in mode `hung` it answers when `answer` is called. */
+  /** In mode `up` each call succeeds at once, and in mode `down` it fails. In mode `hung` a snapshot waits until the test calls `answer`. */
   mode: 'up' | 'down' | 'hung' = 'up'
   /** The clock of the database in milliseconds. Stages begin at 0. */
   nowMs = 0

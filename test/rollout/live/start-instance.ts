@@ -82,7 +82,10 @@ export async function startInstance(settings: InstanceSettings = {}) {
     set lease(next) {
       own.lease = next
     },
-    /** Returns `waits`, an error code, or the side and stage of an admitted write and what the journal must store (`v2 shadow keys`). */
+    /**
+     * Begins a write. Returns `waits` if the write is held, an error code, or the side and stage of an admitted write with what the journal
+     * must store, such as `v2 shadow keys`.
+     */
     write: async (unit = 'school', stage = file) => {
       let settled = 'waits'
       void enter(unit, stage).then(

@@ -422,7 +422,7 @@ describe('an instance with a stale view of the stages', () => {
     await pass(1_000)
     const entry = await begin()
     store.mode = 'hung'
-    // The instance has not read the stages since the pause, in which other instances may have taken a step to canary.
+    // The instance has not read the stages since the pause, during which an operator may have taken the partner to canary.
     pause(61_000)
     await pass(3_000)
     expect(entry.isCurrent()).toBe(false)

@@ -117,7 +117,7 @@ describe.each(databases)(
       expect(nowMs - (killedMs ?? 0)).toBeLessThan(60_000)
     })
 
-    test('dismisses the lost instance for an operator, and adds the dismissal to the audit trail', async (url) => {
+    test('dismisses the lost instance when an operator asks for it, and adds the dismissal to the audit trail', async (url) => {
       const serving = await serve(url)
       const { store, instance } = serving
       const cutOff = await addCutOff(serving)
