@@ -92,7 +92,7 @@ const causes: readonly (readonly [string, Partial<Evidence>, Alarm['kind'], Alar
 const all = causes.flatMap(([, evidence]): readonly Alarm[] => checkAlarms({ ...calm, ...evidence }).alarms)
 
 describe('checkAlarms', () => {
-  it('reports no alarm, and nothing that was not checked, if nothing is wrong and no step waits', () => {
+  it('reports no alarm and no omitted check if nothing is wrong and no step waits', () => {
     expect(checkAlarms(calm)).toEqual({ alarms: [], unchecked: [] })
   })
 

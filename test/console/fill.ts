@@ -14,7 +14,7 @@ import { readMeta } from '../../src/journal/schema.ts'
 import { encodeStoredRequest } from '../../src/writes/stored-request.ts'
 
 // Fills a new journal with records by direct inserts into its tables: one batch of 20,000 records, twenty batches of 1,000, single records,
-// and registers of 30. node test/console/fill.ts --journal sqlite:/tmp/j/journal.db --records 1000000 [--settled]
+// and registers of 30. Usage: node test/console/fill.ts --journal sqlite:/tmp/j/journal.db --records 1000000 [--settled]
 
 /** The key that encrypts the requests. */
 export const fillKey: JournalKey = { id: 'fill', key: Buffer.alloc(32, 9) }

@@ -177,7 +177,7 @@ test('the console shows live comparison to people who may see the partner, and r
   await writeRun(join(folder, 'runs'), run, JSON.stringify({ ...termRun(), run }))
 
   const trend = [{ day, compared: 120, differing: 5 }]
-  // The comparison must have the verdict of the advice that the list of partners shows.
+  // The comparison page must show the same verdict for a partner as the list of partners.
   const { partners } = (await ask('olga', '/partners')) as {
     partners: { partner: string; advice: { verdict: string } }[]
   }

@@ -246,7 +246,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     expect([await engine.readKept(4, 0), await engine.readKept(99, 0)]).toEqual(['onV2', undefined])
   })
 
-  test('groups dead letters and records that are retried by reason', async (url) => {
+  test('groups by reason the dead letters and the records that are retried', async (url) => {
     const { journal, engine } = await open(url)
     await fill(journal)
     const letters = await engine.waiting({ kind: 'deadLetters' }, 'all')
@@ -353,7 +353,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     expect((await troubleOf()).slice(0, 2)).toEqual([['v3Throttles', undefined, 60], ['v2Fails', undefined, 1]])
   }) // prettier-ignore
 
-  test('finds the beginning of a failure that lasts longer than the finest figures', async (url) => {
+  test('finds the beginning of a failure that began before the range of the overview', async (url) => {
     const { engine } = await open(url)
     const nowMs = Date.now()
     for (let ago = 0; ago < 40; ago += 1) await engine.keepFigures([{ name: 'v3 5xx', count: 2 }], nowMs - ago * 60_000)
@@ -363,7 +363,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     ])
   })
 
-  test('counts the batches that it cannot read by reason', async (url) => {
+  test('counts by reason the batches that it cannot read', async (url) => {
     const { journal, engine, work } = await open(url, { keys: [], plaintextAccepted: false })
     await beginNew(journal, registerOf('one', [LEARNER]))
     await journal.settle(1, [{ ...confirmed(0), mark: { externalId: MARK, recordedMs: 1 } }])

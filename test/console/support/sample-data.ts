@@ -165,7 +165,7 @@ export function sampleOverview(scope: Scope): Overview {
   }
 }
 
-/** Creates the data of a console with two partners; `calls` collects the changes. */
+/** Creates the data of a console with two partners. `calls` collects the changes that the console requests. */
 export function createSampleData(calls: string[]): ConsoleData {
   const letters = batchRows.flatMap(recordsOf).filter(({ deadLetter }) => deadLetter)
   const parked = batchRows.flatMap(recordsOf).filter(({ state }) => state === 'parked')

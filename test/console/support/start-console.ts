@@ -164,12 +164,12 @@ export const settingsOf = (given: Partial<ConsoleOptions['settings']>): ConsoleO
   ...given,
 })
 
-/** Starts a console on a real socket. The adapter behind it only records the calls of the console. */
+/** Starts a console on a real socket. Stubs in place of the adapter record the calls of the console. */
 export async function startConsole(options: Partial<ConsoleOptions> = {}, ports: Partial<ConsolePorts> = {}) {
   const calls: string[] = []
   const errors: unknown[] = []
   let faults: readonly unknown[] = []
-  /** The queries about one batch. */
+  /** The arguments of each query for one batch. */
   const asked: unknown[] = []
   let broken: Error | undefined
   const sample = createSampleData(calls)
