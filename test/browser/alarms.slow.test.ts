@@ -17,7 +17,7 @@ const onEnd = atEndOfFile()
 const browser: Browser | undefined = await startBrowser()
 const TIME_MS = 60_000
 
-/** Exceeds the budget of a write, so that the adapter does not retry, but is short enough for a resend within the test. */
+/** A pause in seconds. It exceeds the budget of a write, so the adapter does not retry, but a test has time for a resend after it. */
 const late = { 'Retry-After': '6' }
 const down = { kind: 'status', status: 503, headers: late, face: 'V3' }
 
@@ -111,8 +111,8 @@ function openJournalFile(): (statement: string) => Promise<void> {
 }
 
 /**
- * Alarms, each with a function that causes it and returns its cure. Causes without calls to V3 come first. Otherwise one report would
- * contain the successful call of the first test and a failed call, and only half of the calls would have failed.
+ * Alarms, each with a function that causes the alarm and returns a function that ends it. Causes without calls to V3 come first. Otherwise
+ * the successful call of the first test and a failed call could share an interval, and `v3Fails` needs more than half of the calls to fail.
  */
 const causes: readonly (readonly [readonly Alarm['kind'][], () => Promise<() => Promise<unknown>>])[] = [
   [['stepWaits'], async () => {

@@ -32,7 +32,7 @@ afterAll(async () => {
 })
 
 describe.skipIf(browser === undefined)('the console in Chromium', () => {
-  describe('each page in one window', () => {
+  describe('a page', () => {
     let window: Opened
     beforeAll(async () => {
       window = await openWindow(browser, running.url, tokenOf('olga'))
@@ -40,7 +40,7 @@ describe.skipIf(browser === undefined)('the console in Chromium', () => {
     afterAll(() => window.page.context().close())
 
     test.for(pages)(
-      'passes axe, fits each window, runs no injected markup and requests nothing from other hosts: %s',
+      'passes axe, fits windows of each width, runs no injected markup and requests nothing from other hosts: %s',
       async (looked) => {
         expect({ faults: await findFaults(window.page, looked), events: window.events }).toEqual(soundPage)
       },

@@ -77,7 +77,7 @@ const open = (name: string | undefined, look?: Parameters<typeof openWindow>[3])
   openWindow(browser, served.url, name && tokenOf(name), look)
 
 describe.skipIf(browser === undefined)('the console in Chromium, over the adapter and the sandbox', () => {
-  describe('each page in one window', () => {
+  describe('a page', () => {
     let window: Opened
     beforeAll(async () => {
       window = await open('olga')
@@ -85,7 +85,7 @@ describe.skipIf(browser === undefined)('the console in Chromium, over the adapte
     afterAll(() => window.page.context().close())
 
     test.for(pages)(
-      'passes axe, fits each window, runs no injected markup and requests nothing from other hosts: %s',
+      'passes axe, fits windows of each width, runs no injected markup and requests nothing from other hosts: %s',
       async (looked) => {
         expect({ faults: await findFaults(window.page, looked), events: window.events }).toEqual(soundPage)
       },
