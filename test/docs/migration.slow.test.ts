@@ -140,7 +140,7 @@ async function prepare(example: object): Promise<string> {
 const isEarly = (output: string): boolean => output.includes('rollout.resendWindowMs')
 
 /**
- * Returns true if the same command may print the output on the page later, once the resend window is over or the adapter has read the
+ * Returns true if a repetition of the command may print what the page shows, once the resend window is over or the adapter has read the
  * change.
  */
 const mayChange = (shown: Shown, output: string): boolean =>

@@ -21,7 +21,7 @@ async function fileOf(text: string): Promise<string> {
 const fileOfMarks = (marks: readonly Mark[]): Promise<string> =>
   fileOf(marks.map((mark) => `${JSON.stringify(mark)}\n`).join(''))
 
-/** Starts a proxy that loses the first reply of the adapter. Returns the address of V2 through the proxy. */
+/** Starts a proxy that loses the first reply of the adapter. Returns the URL of the V2 service through the proxy. */
 async function loseReply({ adapter, root }: Service): Promise<string> {
   let lost = false
   const proxy = await startFaultProxy({
@@ -40,9 +40,9 @@ async function loseReply({ adapter, root }: Service): Promise<string> {
 }
 
 /**
- * Starts a service that refuses the first batches with these refusals, one for each batch, and accepts later batches. A refusal with the
- * status 200 is inside the part of the record. A code that begins with `<` is the HTML page of another server. `seen` returns the media
- * type and the body of each request.
+ * Starts a service that refuses the first batches with these refusals, one for each batch, and accepts later batches. If the
+ * status is 200, only the part of the record has the refusal. A code that begins with `<` is the HTML page of another server. `seen`
+ * returns the media type and the body of each request.
  */
 async function startRefusing(refusals: readonly (readonly [status: number, code: string])[]) {
   const replyOf = (part: string) =>
@@ -137,7 +137,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
       expect(seen()[0]).toMatch(
         /^multipart\/mixed; ?boundary="?batch_([\w-]{36})"?\n[^]*--changeset_\1--\r\n/,
       )
-      // Another run creates another batch id.
+      // A second run of the recipe creates another batch id.
       await run(settings, file)
       expect(new Set(seen()).size).toBe(2)
     })

@@ -10,7 +10,7 @@ import { afterAll, beforeAll } from 'vitest'
 
 type Command = readonly [program: string, ...args: string[]]
 
-/** A V2 client in `docs/recipes` that uses the HTTP and multipart libraries of its language. */
+/** An example client in `docs/recipes`, which uses the HTTP and multipart libraries of its language. */
 export interface Recipe {
   /** The name of the file in `docs/recipes`. */
   readonly name: string
@@ -23,7 +23,7 @@ export interface Recipe {
   readonly start: (source: string, folder: string) => Command
 }
 
-/** Returns the recipe of V3 in the language of a recipe of V2. */
+/** Returns the V3 recipe in the same language as a V2 recipe. */
 export function onV3(recipe: Recipe): Recipe {
   const { name, packages } = recipe
   const jq = name.endsWith('.sh')

@@ -121,13 +121,13 @@ function ruleOf(alert: string): Rule {
   return rule
 }
 
-/** Returns what promtool is to expect of a rule at a time: its alert with these labels, or no alert. */
+/** Returns the expectation of promtool for a rule at a time: an alert with these labels, or no alert. */
 function alertTest(alert: string, at: string, fires: object | undefined): object {
   const labels = { ...ruleOf(alert).labels, ...fires }
   return { eval_time: at, alertname: alert, exp_alerts: fires === undefined ? [] : [{ exp_labels: labels }] }
 }
 
-/** Runs tests against the rules without their texts, because promtool would compare the texts. */
+/** Runs promtool on the rules, and returns its output. Leaves out the texts of the alerts, which promtool would compare too. */
 async function testRules(tests: readonly object[]): Promise<string> {
   const folder = await makeFolder()
   const bare = {
