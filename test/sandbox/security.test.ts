@@ -56,7 +56,7 @@ test.each([
   ['most', '/Learner/V3/LearnerEHCPs', 403],
   ['most', '/V3/LearnerGroups?$expand=LearnerIdentifiers', 200],
   ['most', '/V3/LearnerGroups?$expand=LearnerSENReviews', 403],
-  // A filter or an order over members reveals data of the members, so it needs the same permission as showing them.
+  // A filter or an order that uses members reveals data of the members, so it needs the same permission as `$expand`.
   ['most', '/V3/LearnerGroups?$expand=*', 403],
   ['most', '/V3/LearnerGroups?$filter=LearnerMedicals/any(m:m/IsDisabled)', 403],
   ['most', '/V3/LearnerGroups/$count?$filter=LearnerMedicals/any(m:m/IsDisabled)', 403],

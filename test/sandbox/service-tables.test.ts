@@ -96,7 +96,7 @@ describe.each(rows)('the collection of the sandbox at $written', ({ domain, writ
   })
 })
 
-test("the sandbox lets a caller change a learner's personal information only with the permission of that domain", async () => {
+test("the sandbox lets a caller change a learner's personal information only with the permission Learner.Personal", async () => {
   const path = `/V3/LearnerPersonals(${fixed.learner})`
   const body = '{"PreferredForename":"Sam"}'
   expect((await call('PATCH', path, 'all-but-Learner.Personal', body)).status).toBe(403)

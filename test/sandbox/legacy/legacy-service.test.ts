@@ -239,7 +239,7 @@ test('the sandbox returns the same AttendanceHistorys on V2 as on V3, in pages a
   expect(await read(`AttendanceRecords?$filter=${own}%20and%20${late}&$select=Learner`)).toMatchObject({
     value: [{ Learner: fixed.learner }],
   })
-  // A read under the staleRead fault does not show later states either.
+  // The fault staleRead hides the latest write and its history rows from this read.
   await put('faults', { kind: 'staleRead' })
   await post(9)
   expect(await read(`AttendanceRecords?$filter=${own}`)).toEqual(page)

@@ -39,7 +39,7 @@ describe('compilePredicate', () => {
     ['Parts/$count($filter=Price gt 4) gt 5', 2, 0],
     ['Tags/any()', 1, 0],
   ])(
-    'evaluates %s within a budget of %i visits, and throws with one visit less',
+    'evaluates %s within a budget of %i visits, and throws with one visit fewer',
     (filter, visits, position) => {
       const compile = (left: number) =>
         compilePredicate(
@@ -122,7 +122,7 @@ describe('compilePredicate', () => {
     'Parts/$count eq 2 and Parts/$count($filter=Price gt 1) eq 1 and Parts/$filter(Price gt 1)/$count eq 1',
     "Parts/$filter(Price gt 1)/all(p:p/Name eq 'red') and not Parts/$filter(Price gt 99)/any()",
     "Owner/Names/any(n:Tags/any(t:t eq 'red') and n eq 'a')",
-  ])('is true for %s', (filter) => {
+  ])('returns a predicate that is true for %s', (filter) => {
     expect(holds(filter)).toBe(true)
   })
 
@@ -138,7 +138,7 @@ describe('compilePredicate', () => {
     ['Created gt 2024-01-01T00:00:00Z', { Created: '2024-02-30T00:00:00Z' }],
     ['Open', null],
     ['Owner/Type eq Name and Open', { Owner: 'not an object' }],
-  ])('is false if the condition is null: %s', (filter, entity) => {
+  ])('returns a predicate that is false if the condition is null: %s', (filter, entity) => {
     expect(holds(filter, entity)).toBe(false)
   })
 

@@ -69,7 +69,7 @@ describe.each(days)('createRoster on %s', (date) => {
 
 const order = ['Current', 'Leaver', 'Future']
 
-test('createRoster has the first class on roll in the fixed weeks, even if the school is created years later', () => {
+test('createRoster creates a first class that is on roll in the fixed weeks, even if the school is created years later', () => {
   for (const date of ['2026-11-22', '2027-11-22', '2028-11-22'])
     for (const place of createRoster(1, ids, 'class', dayNumber(date)).entries.slice(0, 30))
       expect(rollStateOn(place, dayNumber('2026-03-02'))).toBe('Current')
