@@ -66,7 +66,7 @@ describe('the client o.js', () => {
     },
   )
 
-  it('reads the parts for a partner with both quirks if its `fragment` setting is d', async () => {
+  it('reads the parts for a partner with both quirks if the `fragment` setting of the client is d', async () => {
     const service = await startService({ quirks: { dataEnvelope: true, msgtypeResponse: true } })
     const parts = await post(service, { ...plain, useChangset: true }, 'd')
     expect(parts.map(({ status, body }) => recordAnswerOf(status, body))).toEqual(service.expected)

@@ -23,7 +23,7 @@ export interface Difference extends Pair {
   readonly read: string
 }
 
-/** The counts of a run. `reads` is the sum of the next three. */
+/** The counts of a run. `reads` is the sum of `equal`, `excepted` and `different`. */
 export interface ReadsReport {
   readonly reads: number
   readonly equal: number

@@ -373,7 +373,7 @@ const limits: readonly (readonly [what: string, filter: string, message: string]
 ]
 
 describe.skipIf(missing !== undefined)('a V2 read that SAP CAP does not support', () => {
-  it.each(limits)('reports the rejection of CAP for a filter with %s', async (_what, filter, message) => {
+  it.each(limits)('reports that CAP rejects a filter with %s', async (_what, filter, message) => {
     const { status, json } = await marks(`${ofEvent(1)} and ${filter}`)
     expect([status, json.error?.code]).toEqual([400, 'ADP_UPSTREAM_REFUSED'])
     expect(json.error?.message).toContain(message)

@@ -18,8 +18,8 @@ const replied = (status: number): RelayEnd => ({
 })
 
 /**
- * Replays a batch of three records that the adapter began to relay to V2 once for each of `ends`, newest first. The times of receipt are 5,
- * 4 and so on, and all requests but the newest are superseded. Replies are erased unless `isKept`.
+ * Replays a batch of three records for which the adapter began one request to V2 for each of `ends`, newest first. The newest request was
+ * received at 5 ms, the next at 4 ms and so on, and all but the newest are superseded. Replies are erased unless `isKept` is true.
  */
 async function replay(
   ends: readonly RelayEnd[],

@@ -38,14 +38,14 @@ export const planOf = (records: readonly PlannedRecord[], outcomesShown = true):
 })
 
 export interface StartedRun {
-  /** Returns V3's outcome for the record of learner `n`. Default: accepted. */
+  /** Returns V3's outcome for the record of learner `n`. By default V3 accepts every record. */
   readonly post?: (n: number, body: string) => PostOutcome | Promise<PostOutcome>
   readonly reads?: readonly ReadOutcome[]
   readonly records?: readonly PlannedRecord[]
   readonly run?: Partial<Run>
   readonly journal?: Partial<Journal>
   readonly partner?: Partial<Partner>
-  /** True if the status line of the reply was sent. Default: false. */
+  /** True if the status line of the reply was sent (false by default). */
   readonly isStatusSent?: boolean
 }
 

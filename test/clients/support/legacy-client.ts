@@ -5,7 +5,7 @@ import { request } from 'node:http'
 export interface LegacyChoices {
   readonly prefix?: 'batch' | 'changeset'
   readonly lineEnd?: '\r\n' | '\n'
-  /** The GUID of the header's boundary. Default: the GUID of the changeset, as the interface requires. */
+  /** The GUID in the boundary of the Content-Type header. By default it is the GUID of the changeset, as the interface requires. */
   readonly headerId?: string
   /** The path of the request inside each part, before `/AttendanceServiceFarm1`. */
   readonly innerPath?: string

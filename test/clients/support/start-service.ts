@@ -108,7 +108,7 @@ function toMark(effect: Effect): Mark {
   }
 }
 
-/** Returns a register of valid and invalid records in turn, with texts that a careless reader of multipart or JSON would misread. */
+/** Returns a register with valid and invalid records, with texts that a careless reader of multipart or JSON would misread. */
 function registerOf(samples: Samples): readonly { mark: Mark; codes?: readonly string[] }[] {
   const idOf = (wanted: string): string => samples.codes.find(({ code }) => code === wanted)?.id ?? ''
   const marks: [code: string, choices: Partial<Mark>, codes?: readonly string[]][] = [

@@ -3,12 +3,12 @@ import fc from 'fast-check'
 /** Functions that encode text for a request target in different ways (RFC 3986 2; `+` for a space as in HTML forms). */
 const encodings: readonly ((text: string) => string)[] = [
   (text) => encodeURIComponent(text),
-  // As a person types the text: encodes only characters that would break the request line or end the option.
+  // Encodes only characters that would break the request line or end the option, as in a URL that a person types.
   (text) =>
     Array.from(text, (char) => (/[!$'()*,./:;=?@\w~-]/.test(char) ? char : encodeURIComponent(char))).join(
       '',
     ),
-  // As an HTML form encodes the text.
+  // Encodes the text as an HTML form does.
   (text) => encodeURIComponent(text).replaceAll('%20', '+'),
   // Escapes every byte, with lower-case hexadecimal digits.
   (text) => [...Buffer.from(text)].map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join(''),

@@ -43,7 +43,7 @@ function scopes({ literals }: Expressions, samples: Samples): Text {
       const fromMs = samples.fromMs + Math.floor(begin / 12) * 12 * HOUR_MS
       return `AttendableEventStart ge ${formatTime(fromMs)} and AttendableEventStart ${end} ${formatTime(fromMs + length * HOUR_MS)}`
     })
-  // Ranges that V3 allows only in several reads. Most begin before the first mark, so that a read can end between two marks.
+  // Ranges that are too long for a single read of V3. Most begin before the first mark, so that one of the reads can end between two marks.
   const wide = fc
     .tuple(
       fc.integer({ min: -24 * 130, max: 0 }),
