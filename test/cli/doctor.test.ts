@@ -179,16 +179,21 @@ test('doctor reports a failed connection and a failed read if nothing listens at
 })
 
 test.each([
-  [-5, 'warning', 'the clock of the service is 5 s behind the clock of this machine'],
-  [90, 'fails', 'the clock of the service is 90 s ahead of the clock of this machine'],
+  [-5, 'warning', /^the clock of the service is \d+ s behind the clock of this machine$/],
+  [90, 'fails', /^the clock of the service is \d+ s ahead of the clock of this machine$/],
 ])(
   'doctor reports that the clock of V3 differs by %i s with the result "%s"',
   async (seconds, result, message) => {
-    const date = new Date(Date.now() + seconds * 1_000).toUTCString()
-    const { url: baseUrl } = await startUpstream(replyWith(401, {}, { date }))
+    const { url: baseUrl } = await startUpstream((seen, response) => {
+      const date = new Date(Date.now() + seconds * 1_000).toUTCString()
+      replyWith(401, {}, { date })(seen, response)
+    })
     const { status, checks } = await doctor({ upstreams: { v3: { baseUrl } } })
     expect(status).toBe(1)
-    expect(checks.find(({ message: own }) => own.startsWith('the clock'))).toMatchObject({ result, message })
+    expect(checks.find(({ message: own }) => own.startsWith('the clock'))).toMatchObject({
+      result,
+      message: expect.stringMatching(message) as unknown,
+    })
     expect(checks.find(({ check }) => check === 'read of V3 for default')).toMatchObject({
       result: 'fails',
       message: expect.stringContaining('V3 rejected the credentials (401)') as unknown,
