@@ -384,7 +384,7 @@ function conditionsOnState(input: AdviceInput, isWatched: boolean): readonly Con
       `The guards raised an alarm: ${guards.kind === 'alarm' ? describeAlarm(guards.figures) : ''}`,
     ],
     [
-      'no evidence of the guards against V3',
+      'no evidence against V3 in the guards',
       'fails',
       guards.kind !== 'alarm' && guards.figures !== undefined,
       `${guards.figures === undefined ? '' : describeSides(guards.figures)}. markbridge rollout back ${partner} takes the partner off V3.`,

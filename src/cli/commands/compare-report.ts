@@ -32,8 +32,8 @@ export function addCompareReport(command: Command, exitWith: (status: number) =>
     .option('--out <file>', 'write to this file (default: standard output)')
     .option('--force', 'replace the file of --out')
     .option('--dir <dir>', 'folder of the runs', RUNS)
-    .addOption(configOption('file with the journal of a live:<partner>'))
-    .option('--journal <url>', 'journal of a live:<partner> (default: of the configuration)')
+    .addOption(configOption('configuration file that names the journal for live:<partner>'))
+    .option('--journal <url>', 'journal for live:<partner> (default: the journal in the configuration)')
     .addOption(
       new Option('--json', 'print JSON: the report (--format json), or the list').implies({ format: 'json' }),
     )

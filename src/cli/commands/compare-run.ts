@@ -121,7 +121,7 @@ async function compareDays(from: string, to: string, options: RunFlags): Promise
     ...target,
     onCodesUnknown: (status) =>
       console.error(
-        `markbridge: V3's lookup of attendance codes failed with ${status}, so the letters in reads.unmarkedCodes have no effect.`,
+        `markbridge: the lookup of attendance codes in V3 failed with status ${status}. The letters in reads.unmarkedCodes have no effect in this run. If the run must leave out rows with these codes, put their ids into reads.unmarkedCodes.`,
       ),
   })
   const { registrations = false, noise = false } = options

@@ -110,7 +110,8 @@ const noLength: Finding = {
   code: 'noContentLength',
   message:
     'The head has neither Content-Length nor Transfer-Encoding. Everything after it is read as the body.',
-  remedy: 'Record the request with its framing: on the wire it would have no body.',
+  remedy:
+    'Record the request with its Content-Length or Transfer-Encoding. Without them, a server would read no body.',
 }
 
 const secondRequest: Finding = {

@@ -83,7 +83,7 @@ async function draw(root) {
 }
 
 const sections = (root) => [...root.querySelectorAll('section')]
-// A refresh does not replace a section that has the focus, or a field into which the operator has typed.
+// A refresh does not replace a section that has the focus, or that contains a field which the operator has changed.
 const isInUse = (section) => section.contains(document.activeElement) ||
   [...section.querySelectorAll('input')].some((one) => one.checked !== one.defaultChecked || (one.type !== 'checkbox' && one.value !== one.defaultValue))
 const nameOf = (section) => section.firstElementChild.textContent

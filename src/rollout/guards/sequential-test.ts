@@ -205,7 +205,7 @@ const words: Readonly<Record<BadOutcome, string>> = {
 }
 
 export function describeAlarm(figures: CountedSides): string {
-  return `V3 does worse than V2 at the same time: ${describeSides(figures)}.`
+  return `V3 does worse than V2 in the same period: ${describeSides(figures)}.`
 }
 
 export function describeGuards(state: GuardState): string {

@@ -53,7 +53,7 @@ const partnerOf = (partner: string): PartnerFacts => ({
   trailFault: undefined,
   guardAlarm:
     partner === 'acme'
-      ? 'V3 does worse than V2 at the same time: 12 of 21 counted writes on V3 were bad.'
+      ? 'V3 does worse than V2 in the same period: 12 of 21 counted writes on V3 were bad.'
       : undefined,
   canary: { percent: 20, always: ['3001', '3002'], never: [] },
   next: { stage: 'v3', percent: 100 },

@@ -95,7 +95,7 @@ describe('createLiveGuards', () => {
     await one.stop()
     expect(one.told).toEqual([])
     expect(await stageOf(store)).toEqual(['shadow', 2])
-    const reason = expect.stringMatching(/^V3 does worse than V2 at the same time: 25 of 25 /) as unknown
+    const reason = expect.stringMatching(/^V3 does worse than V2 in the same period: 25 of 25 /) as unknown
     expect((await store.history({})).slice(1)).toMatchObject([{ action: 'guard', by: 'guard', reason }])
     expect(await store.verify()).toMatchObject({ broken: undefined })
     expect(await readGuardState(store, 'acme')).toMatchObject({ revision: 1, episode: 1 })

@@ -100,7 +100,7 @@ describe('judge', () => {
     const { state } = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), v3Fails(1), 2, { after: before })
     const text = state.kind === 'alarm' ? describeAlarm(state.figures) : ''
     expect(text).toMatch(
-      /^V3 does worse than V2 at the same time: (\d+) of \1 counted writes on V3 were bad \(\1 of unknown outcome\), \d of \d\d on V2\.$/,
+      /^V3 does worse than V2 in the same period: (\d+) of \1 counted writes on V3 were bad \(\1 of unknown outcome\), \d of \d\d on V2\.$/,
     )
   })
 

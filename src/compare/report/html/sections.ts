@@ -306,7 +306,7 @@ export function ruleSections({ run: { equivalences, verdicts: counts, ownRules, 
       fieldColumn,
       recordsColumn,
     ]),
-    listed('own-rules', 'Own rules of the partner', 'Differences that the partner accepts.', ownRules, [
+    listed('own-rules', 'The partner’s own rules', 'Differences that the partner accepts.', ownRules, [
       ['Rule', ({ name }) => name],
       fieldColumn,
       ['Reason', ({ reason }) => reason],
