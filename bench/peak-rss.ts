@@ -8,7 +8,7 @@ export function peakRss(): number {
   return Number(kib) * 1024
 }
 
-/** Resets the peak to the present size (Linux, proc(5): 5 to clear_refs). Does nothing on other systems. */
+/** Resets the peak of the resident memory to its present size on Linux (see `clear_refs` in proc(5)). Does nothing on other systems. */
 export function resetPeakRss(): void {
   if (platform() === 'linux') writeFileSync('/proc/self/clear_refs', '5')
 }

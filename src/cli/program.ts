@@ -162,7 +162,7 @@ function toStatus(cause: unknown, given: object): number {
   if (cause instanceof AdapterError) {
     const where = formatLocation(cause.at)
     const shown = where === '' || cause.message.includes(where) ? '' : ` (${where})`
-    // The message may quote text that a file or a service contains.
+    // Replaces unsafe characters, because the message may quote text from a file or a service.
     console.error(formatHints(formatGivenLines(`markbridge: ${cause.message}${shown}`), given))
     return errorRules[cause.code].class === 'configuration' ? 2 : 1
   }

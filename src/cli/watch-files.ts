@@ -16,8 +16,8 @@ interface FileWatch {
 const EVERY_MS = 1_000
 
 /**
- * Creates a watch that polls the files by path instead of relying on file system events. Polling also detects an editor that replaces the
- * file, the symbolic links of a Kubernetes ConfigMap, and changes in network and bind mounts.
+ * Creates a watch that polls the files by path instead of relying on file system events. Polling also detects that an editor replaced a
+ * file, that a symbolic link of a Kubernetes ConfigMap now points elsewhere, and that a file in a network or bind mount changed.
  */
 export function createFileWatch(): FileWatch {
   /** The hash of each file, by path. The content is not stored, since a file may hold secrets. */

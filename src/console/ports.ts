@@ -144,7 +144,7 @@ export interface StageDesk {
     partner: string,
     step: Step,
   ): Promise<{ readonly isDone: boolean; readonly text: string; readonly json: unknown }>
-  /** Says which side serves a school, as `rollout show --school` does. Rejects with `ADP_USAGE` if the text does not name one school. */
+  /** Says which side serves a school, as `rollout show --school` does. Rejects with `ADP_USAGE` if `school` does not name exactly one school. */
   sideOf(partner: string, school: string): Promise<{ readonly text: string }>
   /** Returns the entries of the audit trail, newest first. */
   history(filter: { readonly partner?: string; readonly limit: number }): Promise<readonly EntryDocument[]>

@@ -16,7 +16,7 @@ export interface RequestTarget {
 
 const ABSOLUTE = /^https?:\/\/([^/?#@]+)([^]*)$/i
 const VISIBLE_ASCII = /^[\x21-\x7e]*$/
-/** Matches an encoded slash, backslash, `?` or `#`. A server that decodes it before it splits the target would find other segments. */
+/** Matches an encoded slash, backslash, `?` or `#`. A server that decodes the character before splitting the target finds other segments. */
 const ENCODED_DELIMITER = /%(?:2f|5c|3f|23)/i
 /**
  * Matches characters of a decoded path that servers treat in different ways: a second layer of escapes, backslashes, parameters of a

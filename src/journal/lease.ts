@@ -64,7 +64,7 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
   let instance = 0
   /** The time at which the last successful renewal was sent, or `undefined` if other instances declared this instance dead. */
   let sent: { readonly monotonicMs: number; readonly wallMs: number } | undefined
-  /** The time at which a renewal first found no other instance, or `undefined` if the last renewal found another instance. */
+  /** The time since which every renewal has found no other instance, or `undefined` if no renewal has, or the last one found another. */
   let foundAloneMs: number | undefined
   /** The damage that a renewal found. Every later renewal reports it again, until the process ends. */
   let damage: AdapterError | undefined

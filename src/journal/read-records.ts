@@ -138,8 +138,8 @@ export const isDue = (alias = ''): RawBuilder<boolean> =>
   sql.raw(`${alias}active = 1 and ${alias}state <> ${stateCodes.open} and ${alias}retry >= 0`)
 
 /**
- * A limit above the longest pause before a retry (10 minutes). A record that is due later than this was deferred by a clock that was since
- * set back.
+ * A limit above the longest pause before a retry (10 minutes). A record that is due later than this was deferred by a clock that has been
+ * set back since.
  */
 const LONGEST_WAIT_MS = 660_000
 

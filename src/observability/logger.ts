@@ -11,8 +11,9 @@ export type { Logger }
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']
 
 /**
- * Creates the logger, which writes JSON lines to standard error. Standard output is for ready lines and results. All log lines come from
- * `events.ts`, except the count of dropped lines, because the types of the events are an allow-list; redaction would find only known leaks.
+ * Creates the logger, which writes JSON lines to standard error. Standard output is for ready lines and results. All log lines except the
+ * count of dropped lines come from `events.ts`, whose types list the values that a line may contain. Redaction of finished lines would find
+ * only leaks that are already known.
  * `worker` is the number of the process if several processes share the output. Throws `ADP_CONFIGURATION` for an unknown level.
  */
 export function createLogger(level: string, destination?: DestinationStream, worker?: number): Logger {

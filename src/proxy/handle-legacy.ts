@@ -132,7 +132,7 @@ async function relayWrite(
 type Send = (known?: {
   /** Checks the lease before the first byte is sent. `undefined` if the journal did not record the write. */
   readonly expectLease?: RelayedBatch['expectLease'] | undefined
-  /** Called with the reply of V2. Its last bytes are sent when the returned promise settles. `undefined` if the reply is not stored. */
+  /** Called with V2's reply. The last bytes of the reply wait until the returned promise settles. `undefined` if the reply is not stored. */
   readonly onReplyEnd?: ForwardCall['onReplyEnd']
 }) => Promise<ForwardOutcome>
 

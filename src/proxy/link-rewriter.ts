@@ -121,7 +121,7 @@ function rewriteLink(links: ReplyLinks, text: string, kind: LinkKind): Rewritten
   if (kind !== 'next') return undefined
   const [address = '', path = '/'] = /^https?:\/\/[^/?#"\\]+(\/[^?#"\\]*)?/i.exec(text) ?? []
   const base = rewritings.at(-1)?.from ?? ''
-  // Compares with and without the base path, because a service may not know the part of the path that its gateway adds.
+  // Compares the path of the link with the requested path, with and without the base path, because a service may not know the part of the path that its gateway adds.
   const paths = [new URL(requested).pathname, requested.slice(base.length)].map(comparedPath)
   if (address === '' || !endsAt(text, address.length) || !paths.includes(comparedPath(path))) return undefined
   const mapped = rewriteLink(links, requested, kind)

@@ -21,7 +21,7 @@ export const zeroGuid = '00000000-0000-0000-0000-000000000000'
 
 /**
  * Creates the ids of a seed. A guid contains two numbers, each mixed by a bijection, and a checksum. The guid looks random, but its
- * numbers can be read back, so that a session without a stored mark can be found by its id.
+ * numbers can be read back. A read by the id of a mark therefore finds the learner and the session, even if no mark is stored.
  */
 export function createIdentities(seed: number): Identities {
   const keys = new Map<string, number>()

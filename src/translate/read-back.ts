@@ -27,7 +27,8 @@ export type ReadBack =
       /** False if the mark may be an older mark with the same content. A stale read would show it too, so only the last read can decide. */
       readonly certain: boolean
       /**
-       * The stored values, if the mark has exactly the posted millisecond and so proves how the service stores values, else `undefined`.
+       * The stored values if the time of the mark equals the posted time to the millisecond, which proves how the service stores values.
+       * Otherwise `undefined`.
        */
       readonly proof: Echo['shown'] | undefined
     }

@@ -98,8 +98,9 @@ export async function answerWrites(
     begun = await begin()
     if (begun.kind === 'new' || begun.batch !== before.batch) continue
     if (begun.newer === undefined) throw resultLost()
-    // Gives up if newer records are open or unknown even after the wait. An empty list means that newer marks were confirmed, so one more
-    // round finds the records that they superseded. Also gives up after a second empty list, because the loop might otherwise never end.
+    // Gives up if `newer` still lists records after the wait, because they are open or unknown. If `newer` is empty, newer marks were
+    // confirmed, so one more round finds the records that they superseded. Gives up if `newer` was empty in the round before too, because
+    // the loop might otherwise never end.
     if (before.newer !== undefined && (begun.newer.length > 0 || before.newer.length === 0))
       throw waitsForNewer()
   }

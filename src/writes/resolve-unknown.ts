@@ -166,7 +166,7 @@ export function createResolveUnknown(
     const finding = await readUntilSure(task, sent, sureMs)
     if (finding === 'executing') return finding
     if (finding.kind !== 'applied') {
-      // Waits until this record can no longer arrive, even beyond the budget. Newer records of the key are sent once this record has ended,
+      // Waits, even beyond the budget, until this record can no longer arrive. Newer records of the key are sent once this record has ended,
       // and this record must not overwrite them.
       if (sent.how !== 'never' && clock.nowMs() < sureMs()) await pause(sureMs() - clock.nowMs())
       return finding

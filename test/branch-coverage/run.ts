@@ -77,7 +77,7 @@ mkdirSync(raw, { recursive: true })
 build()
 const coverage = { NODE_V8_COVERAGE: raw, MARKBRIDGE_COVERAGE: raw }
 const printed = join(output, 'others.txt')
-// With more workers, two cores become so slow that stores time out in some tests.
+// With more workers, a machine with two cores becomes so slow that stores time out in some tests.
 const otherTests = runTests(others, [ofCli], { env: {}, workers: 3, prints: openSync(printed, 'w') })
 const haveCountedPassed = await runTests(counted, withoutCounts, {
   env: coverage,

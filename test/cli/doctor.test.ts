@@ -184,10 +184,9 @@ test.each([
 ])(
   'doctor reports that the clock of V3 differs by %i s with the result "%s"',
   async (seconds, result, message) => {
-    const { url: baseUrl } = await startUpstream((seen, response) => {
-      const date = new Date(Date.now() + seconds * 1_000).toUTCString()
-      replyWith(401, {}, { date })(seen, response)
-    })
+    const { url: baseUrl } = await startUpstream((seen, response) =>
+      replyWith(401, {}, { date: new Date(Date.now() + seconds * 1_000).toUTCString() })(seen, response),
+    )
     const { status, checks } = await doctor({ upstreams: { v3: { baseUrl } } })
     expect(status).toBe(1)
     expect(checks.find(({ message: own }) => own.startsWith('the clock'))).toMatchObject({

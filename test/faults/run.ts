@@ -38,8 +38,8 @@ const { values } = parseArgs({
 })
 
 /**
- * The minimum number of events per minute, for a run of all scenarios and for a run of `flips` alone. On a slow machine processes start
- * slowly, so a run reaches the minimum later.
+ * The minimum number of events for each planned minute, for a run of all scenarios and for a run of `flips` alone. On a slow machine
+ * processes start slowly, so a run may need more time to reach the minimum.
  */
 const WHOLE = { kills: 100, pauses: 50 } as const
 const FLIPS = { changes: 30, kills: 30, pauses: 10 } as const

@@ -96,7 +96,7 @@ describe('an instance that opens an SQLite journal', () => {
     await killed.kill()
     return folder
   }
-  /** The folder with the journal of the killed process, which the first test creates. */
+  /** The folder that the first test creates. It contains the journal of the killed process. */
   let left: string | undefined
   afterAll(async () => {
     if (left !== undefined) await rm(left, { recursive: true })

@@ -17,7 +17,7 @@ export interface TestPostgres {
 }
 
 /**
- * Returns why there is no PostgreSQL, for `describe.skipIf`, or `undefined` if `startPostgres` finds one. Prints the reason once on
+ * Returns why there is no PostgreSQL, for `describe.skipIf`, or `undefined` if `startPostgres` finds one. Prints the reason on
  * standard error.
  */
 export function missingPostgres(): string | undefined {

@@ -175,7 +175,7 @@ function filterOf(query: URLSearchParams): WaitingFilter {
 /** The maximum number of records that one action changes. */
 const MAX_CHOSEN = 10_000
 
-/** Returns the selected records, or all records of a group. Throws `ADP_USAGE` if none of them is in the list. */
+/** Returns the selected records, or the first `MAX_CHOSEN` records of a group. Throws `ADP_USAGE` if none of them is in the list. */
 async function chosenOf(
   { form, scope }: Visit,
   filter: WaitingFilter,

@@ -9,7 +9,7 @@ import type { EvidenceKeeper } from './keep-evidence.ts'
 import { checkBits, type EvidenceKey } from './evidence-key.ts'
 import type { EvidenceScope, KeptEvidence } from './read-kept.ts'
 
-/** The facts that all instances together know about a partner at every stage. */
+/** The facts that all instances together know about a partner, whatever its stage. */
 export interface SeenNote {
   /** V3's last verdict on the credentials of this partner. `ownRefused` means that V3 rejected credentials from the configuration. */
   readonly credentials: 'accepted' | 'refused' | 'ownRefused' | 'notTried'

@@ -182,7 +182,7 @@ const implementations: Readonly<Record<string, Implementation>> = {
   date: (value) => Math.floor(localMs(value) / dayMs) * dayMs,
   time: onTime((ms) => ms),
   totaloffsetminutes: (value) => (isInstant(value) ? value.offsetMinutes : 0),
-  // Midpoints are rounded away from zero (OData URL conventions 5.1.1.9.1).
+  // Midpoints are rounded away from zero (OData URL conventions 5.1.1.9.3).
   round: onNumber((value) => Math.sign(value) * Math.round(Math.abs(value))),
   floor: onNumber(Math.floor),
   ceiling: onNumber(Math.ceil),

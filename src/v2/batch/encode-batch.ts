@@ -15,7 +15,7 @@ export interface PartReply {
 
 /** Encodes one batch response in pieces. The pieces, joined in order, are the body (batch-wire 2). */
 export interface BatchEncoder {
-  /** The `Content-Type` of the reply: one space, an unquoted boundary and nothing after it (batch-wire A1). */
+  /** The `Content-Type` of the reply, with one space before `boundary=`, no quotes and no further parameters (batch-wire A1). */
   readonly contentType: string
   part(reply: PartReply): string
   /** Returns the end of the body. For `nested`, the end includes an empty response for each missing changeset up to `changesets`. */

@@ -30,7 +30,7 @@ const list = (item: Text, maxLength: number): Text =>
     .tuple(fc.array(item, { minLength: 1, maxLength }), fc.constantFrom(',', ',', ', '))
     .map(([items, comma]) => items.join(comma))
 
-/** Generates conditions without which V2 refuses an attendance read as too wide: a range of days, or ids (service.md 4 and 8). */
+/** Generates conditions that make an attendance read narrow enough for V2: a range of days, or ids (service.md 4 and 8). */
 function scopes({ literals }: Expressions, samples: Samples): Text {
   const hours = Math.round((samples.toMs - samples.fromMs) / HOUR_MS)
   const range = fc

@@ -11,7 +11,7 @@ export function readMessage(bytes: Buffer): RawMessage | undefined {
   return readFirst(bytes)?.message
 }
 
-/** Reads all messages of a connection in order, without the bytes of an incomplete message. */
+/** Reads all messages of a connection in order. Ignores an incomplete message at the end. */
 export function readMessages(bytes: Buffer): RawMessage[] {
   const messages: RawMessage[] = []
   for (let rest = bytes, first = readFirst(rest); first !== undefined; first = readFirst(rest)) {

@@ -71,7 +71,7 @@ export interface Load {
   close(): Promise<void>
 }
 
-/** Numbers the events of a run, so that all observers agree on their order. */
+/** Creates a counter that numbers the events of a run, so that all observers agree on the order of the events. */
 export function createSequence(): () => number {
   let now = 0
   return () => (now += 1)

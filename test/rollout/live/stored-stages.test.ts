@@ -151,8 +151,8 @@ describe('an instance with a pending change of the stage', () => {
   it('does not release held writes because of a late answer of the store from before the change', async () => {
     const { store, pass, begin } = await begun()
     store.mode = 'hung'
-    // Two reads of the stages wait together because the first takes too long. The second has read the stages before the change, and its
-    // answer arrives last.
+    // The first read of the stages hangs, so a second read starts beside it. The second read sees the stages before the step below, but its
+    // answer arrives after the answer to the first read.
     await pass(500)
     await pass(1_000)
     store.propose('acme', canary(100))
