@@ -47,7 +47,7 @@ beforeAll(() => {
 })
 afterAll(() => school.database.close())
 
-test('openSchool creates 720 current pupils in 24 classes, with more than 680,000 marks in realistic proportions', () => {
+test('openSchool creates 720 current pupils in 24 classes, with more than 900,000 marks in realistic proportions', () => {
   const current = school.roster.entries.filter((entry) => rollStateOn(entry, school.today()) === 'Current')
   expect(current).toHaveLength(720)
   expect(
