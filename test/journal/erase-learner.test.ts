@@ -22,7 +22,10 @@ const search = searchOf(LEARNER)
 const requestOf = (text: string): Buffer => Buffer.from(`{"Learner":"${text}"}`)
 const DUE_MS = Date.now() + 600_000
 
-/** Stores six batches: 1 and 3 are settled and name the learner, 2 and 6 name another learner, 4 waits for a retry, and 5 is open. */
+/**
+ * Stores six batches. 1 and 3 are settled and name the learner, 4 waits for a retry and 5 is open, and both name the learner too. 2 (settled)
+ * and 6 (open) name other learners.
+ */
 async function fill(journal: Journal): Promise<void> {
   const begin = (name: string, text: string, credentials?: string) =>
     beginNew(journal, batchOf([text], { name, payload: requestOf(text), credentials }))
