@@ -8,7 +8,7 @@ import { createJournalClock, makeFolder, openSqlite } from './open-sqlite.ts'
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
 
-it('an adopted journal requires read-backs before posts for the whole replay period, even if the wall clock is set forward', async () => {
+it('an adopted journal requires a read-back before each post for the whole replay period, even if the wall clock is set forward', async () => {
   const file = `${await makeFolder()}/journal.db`
   const before = await openSqlite(file)
   await before.journal.close()

@@ -33,7 +33,7 @@ it('the availability monitor reports one failure and one recovery when the store
   expect(said).toEqual(['the database cannot be reached', undefined])
 })
 
-it('the availability monitor reports a store that fails every second as recovered only after two seconds without a failure', async () => {
+it('the availability monitor reports the recovery of a store that failed every second only after two seconds without a failure', async () => {
   const { availability, said, clock } = start()
   for (let second = 0; second < 60; second += 1) {
     availability.failed({ ...gone, message: 'the disk is full' }, 'commit')
@@ -49,7 +49,7 @@ it('the availability monitor reports a store that fails every second as recovere
   expect(availability.isAvailable()).toBe(true)
 })
 
-it('the availability monitor reports damage once until the store accepts a commit, even if the damage appears during another failure', () => {
+it('the availability monitor reports damage only once before the next successful commit, even if the damage follows another failure', () => {
   const { availability, said } = start()
   const damaged: StoreError = { kind: 'damaged', message: 'it lost 3 commit(s)' }
   availability.failed(gone, 'query')
@@ -62,7 +62,7 @@ it('the availability monitor reports damage once until the store accepts a commi
   expect([availability.isAvailable(), availability.isDamaged()]).toEqual([true, false])
 })
 
-it('the availability monitor does not report recovery from a failed commit while only queries succeed', () => {
+it('the availability monitor reports no recovery after a failed commit while queries succeed but no commit does', () => {
   const { availability, said } = start()
   availability.failed(gone, 'commit')
   availability.reached('query')

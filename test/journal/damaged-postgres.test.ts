@@ -78,7 +78,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       return { url, journal }
     }
 
-    it('refuses all writes of a process that had the journal open until the journal is adopted', async () => {
+    it('refuses all writes of a process that was running during the restore, until the journal is adopted', async () => {
       const { url, journal } = await openDumped()
       await restore(url)
       await expect(journal.begin(batchOf(['three']))).rejects.toMatchObject({
@@ -114,7 +114,7 @@ describe.skipIf(missingPostgres() !== undefined)(
     })
 
     it.each(['commit count in memory', 'commit count in the high-water file'] as const)(
-      'is refused because of the %s if it lost commits of one instance and another instance has written since',
+      'is refused because of the %s if commits of one instance are lost and another instance has written since',
       async (witness) => {
         const highWaterFile = `${await makeFolder()}/journal.mark`
         const url = await postgres.createDatabase()
@@ -139,7 +139,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       },
     )
 
-    it('is refused at the start because of its high-water file, and can be used after adoption', async () => {
+    it('is refused at the next start because of the high-water file, and is usable after adoption', async () => {
       const highWaterFile = `${await makeFolder()}/journal.mark`
       const { url, journal } = await openDumped(highWaterFile)
       await journal.close()
@@ -169,7 +169,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       expect((await examineJournal({ url, highWaterFile })).damage).toBeUndefined()
     })
 
-    it('is repaired by adoption if the data about its keys is damaged, but still refuses other keys', async () => {
+    it('is repaired by adoption if its data about encryption keys is damaged, but still refuses other keys', async () => {
       const url = await postgres.createDatabase()
       const keys = [{ id: 'k1', key: Buffer.alloc(32, 1) }]
       const journal = await openJournal({ url, keys })

@@ -65,7 +65,7 @@ describe('an SQLite journal whose file changes while it is in use', () => {
     },
   )
 
-  it('works again after the file was moved away and back', async () => {
+  it('works again after the file was moved away and then back', async () => {
     const { file, journal, heard, batch } = await openUsed()
     await rename(file, `${file}.away`)
     await expect(journal.begin(batchOf(['b']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
@@ -113,7 +113,7 @@ describe('an instance that opens an SQLite journal', () => {
   it.each<[string, (file: string) => Promise<void>, RegExp]>([
     ['a journal whose file is missing', (file) => rm(file), /the database file is missing/],
     [
-      'a journal of which only the high-water file is left',
+      'a journal that has only its high-water file left',
       (file) => Promise.all([rm(file), rm(`${file}-wal`)]).then(),
       /the database file is missing/,
     ],
@@ -164,7 +164,7 @@ describe('an instance that opens an SQLite journal', () => {
       },
       /differs from the identity in its high-water file/,
     ],
-  ])('refuses %s, also at a second attempt and also for an inspector', async (_what, change, text) => {
+  ])('fails repeatedly, also for an inspector, with %s', async (_what, change, text) => {
     const file = await leftBehind()
     await change(file)
     for (let time = 0; time < 2; time += 1) {
@@ -173,7 +173,7 @@ describe('an instance that opens an SQLite journal', () => {
     }
   })
 
-  it('refuses a journal with one flipped bit in an indexed value', async () => {
+  it('fails with a journal that has one flipped bit in an indexed value', async () => {
     const file = `${await makeFolder()}/journal.db`
     const first = await openSqlite(file)
     await beginNew(first.journal, batchOf(['a'], { name: 'one', receivedMs: Date.now() }))
@@ -200,7 +200,7 @@ describe('an instance that opens an SQLite journal', () => {
     }
   })
 
-  it('accepts a journal after kill -9 even if the high-water file counts fewer commits than the database', async () => {
+  it('succeeds after kill -9 even if the high-water file counts fewer commits than the database', async () => {
     const file = await leftBehind()
     const left = readMark(`${file}.mark`)
     expect(typeof left === 'string' ? left : totalOf(left.commits)).toBe(3)

@@ -18,9 +18,9 @@ async function bytesOf(file: string): Promise<string> {
 }
 
 it.each([
-  { name: 'no value of a record if the journal has a key', keys: [key], found: [] },
+  { name: 'no value of a record if it has a key', keys: [key], found: [] },
   {
-    name: 'only the request and the answers if the journal has no key',
+    name: 'only the request and the answers if it has no key',
     keys: [],
     found: ['MARK-PAYLOAD', 'MARK-REFUSED', 'MARK-ANSWER'],
   },
@@ -79,7 +79,7 @@ it('a journal with keys refuses plaintext unless the configuration accepts it', 
   expect(await textIn(sealed, { ...withKey, plaintextAccepted: true })).toBe('forged')
 })
 
-it('a journal refuses a ciphertext that was moved to another batch, owner or kind of value', async () => {
+it('a journal refuses to decrypt a value that was moved to another batch, owner or kind of value', async () => {
   const sealed = await seal(Buffer.from('text'), key, of)
   expect(await textIn(sealed, withKey)).toBe('text')
   for (const other of [{ ...of, batch: 8 }, { ...of, owner: 'two' }, { ...of, kind: 'answers' } as const])

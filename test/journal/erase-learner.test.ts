@@ -103,7 +103,7 @@ describe('an SQLite journal after an erasure', () => {
     expect((await journal.load(2))?.payload).toBeDefined()
   })
 
-  it('has key hashes only of the batches that were not erased', async () => {
+  it('keeps the key hashes of only those batches that were not erased', async () => {
     const { inspector, store } = await openFilled()
     await inspector.erase({ keys: [], plaintextAccepted: true }, search)
     const { rows } = await sql<{ batch: number; key: string }>`
@@ -182,7 +182,7 @@ describe('the erasure of a batch that V2 served', () => {
     })
   })
 
-  it('leaves no trace of the learner in the SQLite files but key hashes of unsettled batches', async () => {
+  it('leaves no trace of the learner in the SQLite files except the key hashes of unsettled batches', async () => {
     const file = `${await makeFolder()}/journal.db`
     const { inspector } = await openServed(`sqlite:${file}`, [])
     const bytes = async () => {
@@ -226,7 +226,7 @@ describe('the erasure of a batch that V2 served', () => {
   })
 })
 
-it('the erasure of a learner lists batches that it cannot decrypt, and fails if the key is missing', async () => {
+it('the erasure of a learner lists batches that cannot be decrypted, and fails if the journal has no key for them', async () => {
   const file = `${await makeFolder()}/journal.db`
   const journal = await openJournal({ url: `sqlite:${file}`, keys: [key] })
   onTestFinished(() => journal.close())

@@ -66,7 +66,7 @@ describe('group commit', () => {
     await lane.idle()
   })
 
-  it('limits a group by operations and by bytes', async () => {
+  it('limits the operations and the bytes of a group', async () => {
     const { lane, groups } = createLane([])
     await Promise.all(Array.from({ length: 300 }, (_, n) => lane.submit(operation(n), 1_000)))
     expect(groups.map((group) => group.length)).toEqual([256, 44])
@@ -76,7 +76,7 @@ describe('group commit', () => {
     expect(groups.slice(2).map((group) => group.length)).toEqual([1, 1, 1])
   })
 
-  it('retries a failed group in the same order after growing pauses', async () => {
+  it('retries a failed group in the same order, with a longer pause before each retry', async () => {
     const { lane, numbers, clock } = createLane([transient, transient])
     const results = [1, 2].map((n) => lane.submit(operation(n), 1_000))
     await turn()
@@ -103,7 +103,7 @@ describe('group commit', () => {
     await lane.idle()
   })
 
-  it('counts an operation as ended only when the commit is done, even if the caller has given up', async () => {
+  it('counts an operation as ended only after the commit, even if the caller gave up earlier', async () => {
     const { lane, clock, settle, groups, gates } = createLane(['wait'])
     const failed = expect(lane.submit(beginning('a'), 100)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -118,7 +118,7 @@ describe('group commit', () => {
     expect(lane.areEnded(1)).toBe(true)
   })
 
-  it('does not commit a batch whose caller has given up, but commits the rest of the group', async () => {
+  it('drops a batch if its caller gave up before the commit, and commits the rest of the group', async () => {
     const { lane, clock, groups, gates, answer } = createLane(['wait'])
     const short = expect(lane.submit(beginning('a'), 100)).rejects.toMatchObject({
       code: 'ADP_JOURNAL_UNAVAILABLE',
@@ -136,7 +136,7 @@ describe('group commit', () => {
     expect(lane.areEnded(1)).toBe(true)
   })
 
-  it('reports an unknown outcome if the answer to a commit was lost and the store then proves damaged', async () => {
+  it('reports an unknown outcome if the answer to a commit is lost and the retry finds the store damaged', async () => {
     const damaged: StoreError = { kind: 'damaged', message: 'its file is gone' }
     const { lane, clock } = createLane([{ ...transient, kind: 'doubtful' }, damaged])
     const told = expect(lane.submit(beginning('a'), 1_000)).rejects.toMatchObject({
@@ -147,7 +147,7 @@ describe('group commit', () => {
     await told
   })
 
-  it('retries an operation with an unknown outcome while the store is unreachable, even after the caller has given up', async () => {
+  it('keeps retrying an operation with an unknown outcome while the store is unreachable, even after the caller has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }, transient])
     const refused = lane.submit(operation(1), 60)
     const told = expect(refused).rejects.toMatchObject({ code: 'ADP_OUTCOME_UNKNOWN' })
@@ -161,7 +161,7 @@ describe('group commit', () => {
     expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1], [1]], true])
   })
 
-  it('retries an operation whose commit was not answered, even after the caller has given up', async () => {
+  it('retries an operation if the answer to its commit was lost, even after the caller has given up', async () => {
     const { lane, clock, numbers } = createLane([{ ...transient, kind: 'doubtful' }])
     const failed = expect(lane.submit(operation(1), 10)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -174,7 +174,7 @@ describe('group commit', () => {
     expect([numbers(), lane.areEnded(1)]).toEqual([[[1], [1]], true])
   })
 
-  it('stores no new batch in a retry after the caller has given up, but still looks up the unanswered commit', async () => {
+  it('after the caller has given up, a retry checks whether the lost commit stored the batch, and stores no new batch', async () => {
     const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, transient])
     const told = expect(lane.submit(beginning('a'), 60)).rejects.toMatchObject({
       code: 'ADP_OUTCOME_UNKNOWN',
@@ -194,7 +194,7 @@ describe('group commit', () => {
     ['before idle() is called', 'doubtful'],
     ['after idle() is called', 'transient'],
   ] as const)(
-    'stops retrying if the store stays unreachable and the caller of an unanswered commit gives up %s',
+    'stops retrying a commit without an answer if the store stays unreachable and the caller gives up %s',
     async (_when, kind) => {
       const gone = Array.from({ length: 20 }, (): StoreError => ({ ...transient, kind }))
       const { lane, clock, groups } = createLane([{ ...transient, kind: 'doubtful' }, ...gone])

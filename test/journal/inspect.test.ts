@@ -139,7 +139,7 @@ it.each([
   ['a batch with a wrong number of open records', `update journal_batches set open = 5`],
   ['a batch with a wrong number of unknown records', `update journal_batches set unknown = 1`],
   ['a batch with a wrong number of active records', `update journal_batches set active = 0`],
-])('the inspector reports that the totals do not balance if the journal has %s', async (_what, damage) => {
+])('the inspector reports totals that do not balance if the journal has %s', async (_what, damage) => {
   const file = `${await makeFolder()}/journal.db`
   const { journal, store } = await openSqlite(file)
   await beginNew(journal, batchOf(['a', 'b']))

@@ -62,7 +62,7 @@ describe('openJournalLater', () => {
     expect([close.mock.calls.length, late.isAvailable()]).toEqual([1, false])
   })
 
-  it('rejects at once if the configuration of the journal is refused', async () => {
+  it('rejects immediately if the journal refuses its configuration', async () => {
     const refused = new AdapterError('ADP_CONFIGURATION', 'no such key')
     await expect(openLate([() => Promise.reject(refused)])).rejects.toBe(refused)
   })

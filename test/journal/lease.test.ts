@@ -29,7 +29,7 @@ async function openTwo() {
 }
 
 describe('a lease', () => {
-  it('is renewed after a third of its period, and ends when the journal is closed', async () => {
+  it('is renewed after a third of its period, and ends when its instance closes the journal', async () => {
     const { one, clocks, passReal } = await openTwo()
     expect(one.lease()).toBeDefined()
     await passReal(3_000, clocks[0], () => expect(one.lease()).toBeDefined())
@@ -40,7 +40,7 @@ describe('a lease', () => {
     expect(one.lease()).toBeUndefined()
   })
 
-  it('loses its batches to another instance after the lease has expired', async () => {
+  it('lets another instance take over its batches after its expiry', async () => {
     const { one, two, clocks, lost, passReal } = await openTwo()
     const batch = await beginNew(one, batchOf(['a', 'b']))
     await one.settle(batch, [confirmed(0)])
@@ -57,7 +57,7 @@ describe('a lease', () => {
     await vi.waitFor(() => expect(one.lease()).toBeDefined(), 60_000)
   })
 
-  it('is replaced by a new lease when an instance that lost its lease begins another batch', async () => {
+  it('is replaced by a new lease if it was lost and its instance begins another batch', async () => {
     const { one, two, clocks, lost } = await openTwo()
     expect(await two.takeOver()).toEqual([])
     await clocks[1].pass(10_800)
@@ -68,7 +68,7 @@ describe('a lease', () => {
     expect(await two.balances()).toMatchObject([{ received: 1, confirmed: 1 }])
   })
 
-  it('does not allow settlement of an earlier batch after the instance lost the lease, even if the same instance takes the batch over again', async () => {
+  it('no longer settles its batches after it was lost, even if the same instance takes the batches over with a new lease', async () => {
     const { one, two, clocks, lost } = await openTwo()
     const begun = await one.begin(batchOf(['a']))
     if (begun.kind !== 'new') throw new Error('known')
@@ -91,7 +91,7 @@ describe('a lease', () => {
     ['back by hours', -3 * 3_600_000],
     ['forward by a little more than clocks drift', 451],
     ['back by a little more than clocks drift', -451],
-  ])('is no longer valid when the wall clock is set %s, and can be renewed at once', async (_how, ms) => {
+  ])('becomes invalid when the wall clock is set %s, and can be renewed at once', async (_how, ms) => {
     const { one, clocks } = await openTwo()
     const lease = one.lease()
     expect(lease).toBeDefined()
@@ -101,7 +101,7 @@ describe('a lease', () => {
     expect(one.lease()).toBe(lease)
   })
 
-  it('is no longer valid after a suspension of the machine that stopped the monotonic clock', async () => {
+  it('becomes invalid if the machine was suspended for a minute during which the monotonic clock stood still', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(one, batchOf(['a']))
     await two.takeOver()
@@ -117,7 +117,7 @@ describe('a lease', () => {
     ['forward', 3 * 3_600_000],
     ['back', -3 * 3_600_000],
   ])(
-    'keeps its batches as long as the lease is renewed, even if the wall clocks of all instances are set %s by hours',
+    'keeps its batches while it is renewed, even if the wall clocks of all instances are set %s by hours',
     async (_how, ms) => {
       const { one, two, clocks } = await openTwo()
       await beginNew(one, batchOf(['a']))
@@ -132,7 +132,7 @@ describe('a lease', () => {
     },
   )
 
-  it('expires on time after the instance has stopped, even if the wall clock is set back', async () => {
+  it('expires on time after its instance has stopped, even if the wall clock of another instance is set back', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(one, batchOf(['a']))
     await two.takeOver()
@@ -141,7 +141,7 @@ describe('a lease', () => {
     expect(await two.takeOver()).toMatchObject([{ batch }])
   })
 
-  it('allows no takeover between the loss of the lease and its renewal', async () => {
+  it('allows its instance no takeover after it was lost, until it is renewed', async () => {
     const { one, two, clocks } = await openTwo()
     const batch = await beginNew(two, batchOf(['a']))
     await two.takeOver()
@@ -186,7 +186,7 @@ describe('a lease', () => {
     await lease.end()
   })
 
-  it('leads to a report of damage if the database lost the lease together with commits', async () => {
+  it('makes its instance report damage if the database lost the lease together with commits', async () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
@@ -202,7 +202,7 @@ describe('a lease', () => {
     })
   })
 
-  it('ends for good if another process has the number of the instance because the database was replaced by an older copy', async () => {
+  it('ends for good if another process got the number of its instance in an older copy of the database', async () => {
     const { one, store } = await openTwo()
     await beginNew(one, batchOf(['a']))
     const own = one.lease() ?? 0
@@ -216,7 +216,7 @@ describe('a lease', () => {
     expect(one.lease()).toBeUndefined()
   })
 
-  it('expires if the store cannot renew the lease in time, and is renewed afterwards', async () => {
+  it('expires if the store is blocked for too long, and is renewed afterwards', async () => {
     const { one, clocks, store } = await openTwo()
     // Holds the write lock for a long time, as another process might.
     let end: (() => void) | undefined
@@ -231,7 +231,7 @@ describe('a lease', () => {
 })
 
 describe('rateLimit.aloneSinceMs', () => {
-  it('is the time of the first renewal that found no other instance, until a renewal finds another instance', async () => {
+  it('is the time of the first renewal that found no other instance, and becomes undefined when a renewal finds one', async () => {
     const file = `${await makeFolder()}/journal.db`
     const clock = createJournalClock()
     const { journal } = await openSqlite(file, { clock, leaseMs: 9_000 })
@@ -265,7 +265,7 @@ describe('rateLimit.aloneSinceMs', () => {
   })
 
   it.each([3 * 3_600_000, -3 * 3_600_000])(
-    'is undefined after the wall clock was changed by %i ms, until the next renewal',
+    'is undefined between a change of the wall clock by %i ms and the next renewal',
     async (ms) => {
       const clock = createJournalClock()
       const { journal } = await openSqlite(`${await makeFolder()}/journal.db`, { clock, leaseMs: 9_000 })

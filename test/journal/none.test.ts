@@ -6,7 +6,7 @@ const begin = async (journal: Journal, ...keys: readonly string[]): Promise<unkn
   afterOf(await journal.begin(batchOf(keys)))
 
 describe('a journal without a store', () => {
-  it('orders the records of a key across batches but not within a batch', async () => {
+  it('orders records of the same key across batches, but not within a batch', async () => {
     const journal = createNoJournal()
     expect(await begin(journal, 'a', 'b', 'a')).toEqual({})
     expect(await begin(journal, 'c', 'a')).toEqual({
@@ -29,7 +29,7 @@ describe('a journal without a store', () => {
     ])
   })
 
-  it('returns one shared list of predecessors for thousands of records of one key', async () => {
+  it('returns one shared list of predecessors for thousands of records with the same key', async () => {
     const journal = createNoJournal()
     const keys = Array<string>(20_000).fill('a')
     await begin(journal, ...keys)
@@ -93,7 +93,7 @@ describe('a journal without a store', () => {
     ])
   })
 
-  it('returns the latest confirmed mark of a key, and reports newer open records of that key', async () => {
+  it('returns the latest confirmed mark of a key, and reports whether the key has a newer open record', async () => {
     const journal = createNoJournal()
     await journal.begin(batchOf(['a', 'b']))
     await journal.settle(1, [

@@ -104,7 +104,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     return { journal, heard }
   }
 
-  it('opens on the second attempt if the server does not answer the first attempt', async () => {
+  it('opens on the second attempt if the server did not answer the first', async () => {
     const url = new URL(await postgres.createDatabase())
     const port = Number(url.port)
     let connections = 0
@@ -181,7 +181,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(await journal.balances()).toMatchObject([{ received: 21, confirmed: 20, open: 1 }])
   })
 
-  it('begins no batch if another session holds the order lock until the batch times out', async () => {
+  it('begins no batch if the batch times out while another session holds the order lock', async () => {
     const url = await postgres.createDatabase()
     const { journal } = await open(url)
     const other = new Pool({ connectionString: url, max: 1 })
@@ -201,7 +201,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     )
   })
 
-  it('hands over the batches of an instance only after the instance failed to renew its lease, even if the stored end of the lease has passed', async () => {
+  it('hands over the batches of an instance only if its lease was not renewed for a whole period, even if the stored end of the lease has passed', async () => {
     const url = await postgres.createDatabase()
     const { journal: stopped, heard } = await open(url)
     const clock = createJournalClock()
@@ -218,7 +218,7 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
     expect(heard).toEqual(['lease lost'])
   })
 
-  it('begins a batch again if a crashed server lost the batch and reused its transaction number', async ({
+  it('begins a batch again after a crash of the server that lost the batch and reused its transaction number', async ({
     skip,
   }) => {
     const { server } = postgres
@@ -244,27 +244,30 @@ describe.skipIf(missingPostgres() !== undefined)('a PostgreSQL journal', () => {
   it.each([
     ['was written', true],
     ['was not written', false],
-  ])('stores a batch once if the answer to its commit was lost and the commit %s', async (_what, written) => {
-    const url = await postgres.createDatabase()
-    const { journal } = await open(url)
-    const pool = cutAtCommit(url, written)
-    const commit = createCommit(pool, ...(await commitOptions(url)))
-    const group = groupOf(beginning('one'))
-    expect(await commit(group)).toMatchObject({ ok: false, error: { kind: 'doubtful' } })
-    const more = { ...group, operations: [...group.operations, beginning('two')] }
-    const begun = { kind: 'new', lease: 1, receivedMs: START_MS, idsReused: false }
-    expect(await commit(more)).toEqual({
-      ok: true,
-      results: [
-        { ...begun, batch: 1, after: new Map() },
-        { ...begun, batch: 2, after: new Map([[0, [{ batch: 1, position: 0 }]]]) },
-      ],
-    })
-    expect(await journal.balances()).toMatchObject([{ received: 2, open: 2 }])
-    expect(await query(url, 'select count(*)::int as n from journal_batches')).toEqual([{ n: 2 }])
-  })
+  ])(
+    'stores a batch exactly once after the answer to its commit was lost, if the commit %s',
+    async (_what, written) => {
+      const url = await postgres.createDatabase()
+      const { journal } = await open(url)
+      const pool = cutAtCommit(url, written)
+      const commit = createCommit(pool, ...(await commitOptions(url)))
+      const group = groupOf(beginning('one'))
+      expect(await commit(group)).toMatchObject({ ok: false, error: { kind: 'doubtful' } })
+      const more = { ...group, operations: [...group.operations, beginning('two')] }
+      const begun = { kind: 'new', lease: 1, receivedMs: START_MS, idsReused: false }
+      expect(await commit(more)).toEqual({
+        ok: true,
+        results: [
+          { ...begun, batch: 1, after: new Map() },
+          { ...begun, batch: 2, after: new Map([[0, [{ batch: 1, position: 0 }]]]) },
+        ],
+      })
+      expect(await journal.balances()).toMatchObject([{ received: 2, open: 2 }])
+      expect(await query(url, 'select count(*)::int as n from journal_batches')).toEqual([{ n: 2 }])
+    },
+  )
 
-  it('keeps one order of the records of a key when two instances begin batches at the same time', async () => {
+  it('keeps all records of a key in one order when two instances begin batches at the same time', async () => {
     const url = await postgres.createDatabase()
     const [one, two] = [await open(url), await open(url)].map(({ journal }) => journal)
     if (one === undefined || two === undefined) throw new Error('not open')

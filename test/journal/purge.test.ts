@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000
 const retention = { replayForMs: DAY_MS, keepRecordsMs: 90 * DAY_MS }
 const key = { id: 'k1', key: Buffer.alloc(32) }
 
-it('a purge deletes requests and answers after a day and batches after 90 days, but never open or parked records', async () => {
+it('a purge deletes requests and answers after one day and batches after 90 days, but never a batch with an open or parked record', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`, { keys: [key] })
   const given = { credentials: 'bearer' }
   const done = await beginNew(journal, batchOf(['a'], given))
@@ -130,7 +130,7 @@ it('a purge deletes nothing too early if the wall clock jumps forward', async ()
   expect(await journal.load(batch)).toBeDefined()
 })
 
-it('a purge deletes nothing too early if a process starts with a wall clock that is ahead', async () => {
+it('a purge deletes nothing too early after a process has started with a wall clock that is ahead', async () => {
   const clock = createJournalClock()
   const file = `${await makeFolder()}/journal.db`
   const options = { clock, keepRecordsMs: DAY_MS, replayForMs: DAY_MS }
@@ -144,7 +144,7 @@ it('a purge deletes nothing too early if a process starts with a wall clock that
   expect(await next.journal.load(batch)).toMatchObject({ records: [{ answer: 'answer 0' }] })
 })
 
-it('a purge after an hour deletes only a batch that was not applied and whose credentials were never accepted', async () => {
+it('a purge deletes an unapplied batch of a newcomer after an hour, but no other batch', async () => {
   const { journal, store } = await openSqlite(`${await makeFolder()}/journal.db`)
   const resend = { position: 0, state: 'notApplied', answer: 'later', retry: 'resend' } as const
   const beginAs = (key: string, newcomer: boolean) => beginNew(journal, { ...batchOf([key]), newcomer })

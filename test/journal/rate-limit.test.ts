@@ -9,7 +9,7 @@ import { systemClock } from '../../src/clock.ts'
 import { eachDatabase } from '../support/each-database.ts'
 
 describe('nextRateSlots', () => {
-  it('reserves the earliest slots that the limit allows in every window', () => {
+  it('reserves the earliest slots at which no window exceeds the limit', () => {
     const asks = fc.array(fc.record({ gapMs: fc.nat(900), count: fc.integer({ min: 1, max: 6 }) }), {
       minLength: 1,
       maxLength: 20,
@@ -70,7 +70,7 @@ describe.each(eachDatabase())('the rate limit of two instances with one journal 
       expect(atMs - (left[index] ?? 0)).toBeGreaterThan(1_000 - Math.max(0, slowestMs - 100))
   }
 
-  test('allows 5 calls per second in total, and leaves no slot unused', async (url) => {
+  test('allows 5 calls per second in total, and completes 15 calls within 15 seconds', async (url) => {
     const journals = await openTwo(url)
     const left: number[] = []
     const reservations: number[] = []
@@ -90,7 +90,7 @@ describe.each(eachDatabase())('the rate limit of two instances with one journal 
     expect(performance.now() - startedMs).toBeLessThan(15_000)
   })
 
-  test('allows 5 calls per second in total from one lease period after the start of the second instance', async (url) => {
+  test('still allows 5 calls per second in total, beginning one lease period after the second instance starts', async (url) => {
     const leaseMs = 1_500
     const left: number[] = []
     const stop = new AbortController()
@@ -122,7 +122,7 @@ describe.each(eachDatabase())('the rate limit of two instances with one journal 
     expectLimited(late(), [...ofFirst, ...ofSecond])
   })
 
-  test('pauses both instances for one subscription key, and not for other keys', async (url) => {
+  test('pauses the calls of both instances with one subscription key, but not with other keys', async (url) => {
     const journals = await openTwo(url)
     const limit = { calls: 2, windowMs: 60_000 }
     await journals[0].rateLimit.pauseFor('one', 30_000)

@@ -167,23 +167,23 @@ describe.skipIf(missingPostgres() !== undefined)('the number of rows that Postgr
     ],
     // PostgreSQL reads each superseded record in order to update the record once.
     [
-      'confirmed and supersedes all older records',
+      'confirmed and all older records become superseded',
       30,
       async (journal) => journal.settle(await beginNew(journal, batchOf(['a'])), [confirmed(0)]),
     ],
   ])(
-    'grows only with the records that change, not with all parked records of a key, if a record of the key is %s',
+    'does not grow with the number of unchanged parked records of a key if a record of that key is %s',
     (_, perLiveRecord, work) => expectGrowth(perLiveRecord, work),
   )
 
-  it('does not grow with the number of records that are due for a retry if the stages of all partners are read', async () => {
+  it('does not grow with the number of records that are due for a retry when the stages of all partners are read', async () => {
     const left = Array.from({ length: 100 }, (_, n) => `partner-${n}`)
     await expectGrowth(0, (journal) =>
       createRolloutStore((journal as DurableJournal).database).snapshot(undefined, left),
     )
   })
 
-  it('does not grow with the number of batches without a request if a purge deletes the requests of newer batches', async () => {
+  it('does not grow with the number of older batches without a request when a purge deletes requests', async () => {
     const readFor = async (kept: number): Promise<number> => {
       const url = await postgres.createDatabase()
       await (await openJournal({ url })).close()
@@ -215,7 +215,7 @@ describe.skipIf(missingPostgres() !== undefined)('the number of rows that Postgr
     expect((await readFor(30_000)) - (await readFor(100))).toBeLessThan(10_000)
   })
 
-  it('does not grow with the number of records of one key if a batch is settled', async () => {
+  it('does not grow with the number of records per key when a large batch is settled', async () => {
     const readFor = async (keys: number): Promise<number> => {
       const url = await postgres.createDatabase()
       const client = new Client({ connectionString: url })

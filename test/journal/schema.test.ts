@@ -42,7 +42,7 @@ it.each([
   }
 })
 
-it('several instances can create one journal at the same moment', async () => {
+it('a journal is created once if several instances open it at the same moment', async () => {
   // Each round uses a new file, which an instance may find half created, or without its log or its high-water file.
   for (let time = 0; time < 5; time += 1) {
     const file = `${await makeFolder()}/journal.db`

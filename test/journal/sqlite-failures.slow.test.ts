@@ -15,7 +15,7 @@ import { createJournalClock, createJournalEvents, makeFolder, openSqlite } from 
 const timeouts = { timeoutMs: 400, settleTimeoutMs: 5_000 }
 
 describe('an SQLite journal', () => {
-  it('leaves records to recovery if the commit that reopened them succeeded after the caller had given up', async () => {
+  it('leaves reopened records to recovery if the caller gave up before the commit that reopened them', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let slow = Promise.resolve()
@@ -43,7 +43,7 @@ describe('an SQLite journal', () => {
     expect(await journal.findAbandoned(() => true)).toEqual([])
   })
 
-  it('reports an unknown outcome if the store committed a batch but the answer was lost', async () => {
+  it('reports an unknown outcome if the answer to the commit of a batch was lost', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let isCommitted = false
@@ -68,7 +68,7 @@ describe('an SQLite journal', () => {
     expect(await next.takeOver()).toMatchObject([{ after: new Map([[0, []]]) }])
   })
 
-  it('never stores a batch that it has reported as not stored', async () => {
+  it('never stores a batch after it has reported the batch as not stored', async () => {
     const file = `${await makeFolder()}/journal.db`
     const store = openStore(`sqlite:${file}`, { timeoutMs: 400, wallMs: Date.now })
     let goOn = (): void => undefined
@@ -91,7 +91,7 @@ describe('an SQLite journal', () => {
     expect(rows).toEqual([])
   })
 
-  it('syncs each commit, to a file that only its owner can read', async () => {
+  it('syncs each commit to the disk, in a file that only its owner can read', async () => {
     const file = `${await makeFolder()}/new folder/journal.db`
     const { store } = await openSqlite(file)
     const pragma = async (name: string) =>

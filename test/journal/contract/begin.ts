@@ -53,7 +53,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', batch, running: false })
     })
 
-    test('stores for a new batch no earlier time of receipt than for the batches before it', async (journal) => {
+    test('never stores an earlier time of receipt than the previous batch has', async (journal) => {
       const begin = async (receivedMs: number): Promise<unknown[]> => {
         const begun = await journal.begin(batchOf(['a'], { receivedMs }))
         if (begun.kind !== 'new') return []
@@ -76,7 +76,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect([await journal.readNote('a'), await other.readNote('b')]).toEqual(['two', 'three'])
     })
 
-    test('recognises the second of two equal batches that one transaction commits', async (journal) => {
+    test('recognises a resent batch even if one transaction commits both copies', async (journal) => {
       const twice = await Promise.all([1, 2].map(() => journal.begin(batchOf(['a'], { name: 'one' }))))
       expect(twice.map(({ kind }) => kind)).toEqual(['new', 'known'])
     })
@@ -132,7 +132,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect(await next.begin(late())).toEqual({ kind: 'known', batch, running: true })
     })
 
-    test('returns for each record the nearest older open record of its key in another batch', async (journal) => {
+    test('returns as predecessor of each record the nearest older open record of the same key in another batch', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const begun = await journal.begin(batchOf(['c', 'a', 'b']))
       expect(afterOf(begun)).toEqual({
@@ -148,7 +148,7 @@ export function describeBegin({ name, test }: Subject): void {
       expect(await journal.stillOpen(all)).toEqual([{ batch: one, position: 2 }])
     })
 
-    test('returns one shared list of predecessors when two batches have thousands of records of one key', async (journal, opener) => {
+    test('returns one shared list of predecessors if two batches have thousands of records with the same key', async (journal, opener) => {
       const keys = Array<string>(MANY).fill('a')
       const one = await beginNew(journal, batchOf(keys))
       const begun = await journal.begin(batchOf(keys))
@@ -173,7 +173,7 @@ export function describeBegin({ name, test }: Subject): void {
       ])
     })
 
-    test('returns the next older open record of a key as predecessor if the nearest older record is settled', async (journal) => {
+    test('skips a settled record, and returns the next older open record of the key as predecessor', async (journal) => {
       const one = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const two = await beginNew(journal, batchOf(['a']))
       const begun = await journal.begin(batchOf(['b', 'a', 'c']))

@@ -6,7 +6,7 @@ import type { Subject } from './subject.ts'
 
 export function describeInstances({ name, test }: Subject): void {
   describe(`a journal in ${name} (several instances)`, () => {
-    test('returns the open records of a dead instance to exactly one of several takeovers', async (journal, opener) => {
+    test('hands the open records of a dead instance to exactly one of several concurrent takeovers', async (journal, opener) => {
       const other = await opener.open()
       const done = await beginNew(other, batchOf(['a']))
       await other.settle(done, [confirmed(0)])
@@ -45,7 +45,7 @@ export function describeInstances({ name, test }: Subject): void {
       await expect(journal.begin(batchOf(['c']))).rejects.toMatchObject({ code: 'ADP_JOURNAL_DAMAGED' })
     })
 
-    test('hands a batch over only to a live instance that asks for the batch', async (journal, opener) => {
+    test('hands a batch over only to an instance that is alive and asks for the batch', async (journal, opener) => {
       const other = await opener.open()
       const gone = await opener.open()
       const [kept, asked, askedByGone] = [

@@ -16,7 +16,7 @@ const known = async (journal: Journal, record: RecordRef, id: string, sinceMs?: 
 
 export function describeKnownMarks({ name, test }: Subject): void {
   describe(`a journal in ${name} (knownMarks)`, () => {
-    test('returns the marks of older confirmed records of the same key, in any letter case of the ids', async (journal) => {
+    test('returns the marks of older confirmed records of the same key, whatever the letter case of the ids', async (journal) => {
       const older = await beginNew(journal, batchOf(['a', 'b', 'a', 'c']))
       await journal.settle(older, [at(0, 'M-1', START_MS + 1), at(1, 'm-2', START_MS), confirmed(3)])
       await journal.settle(older, [at(2, 'm-1', Number.NaN)])
@@ -48,7 +48,7 @@ export function describeKnownMarks({ name, test }: Subject): void {
       expect(await ask(1)).toEqual([[], 'confirmed'])
     })
 
-    test('returns the lost records of the same key since its last confirmed record', async (journal) => {
+    test('returns the records of the same key that were lost since the last confirmed record of the key', async (journal) => {
       const lost = (position: number): Settled => ({
         position,
         state: 'unknown',
@@ -71,7 +71,7 @@ export function describeKnownMarks({ name, test }: Subject): void {
       expect(lostBefore.map((one) => [one.batch, one.position])).toEqual([[first, 0]])
     })
 
-    test('counts records received since sinceMs as newer, for a batch that replaces an older batch', async (journal) => {
+    test('counts a record received since sinceMs as newer than a batch that replaces an older batch', async (journal) => {
       const before = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS }))
       const since = await beginNew(journal, batchOf(['a', 'b'], { receivedMs: START_MS + 1_000 }))
       await journal.settle(before, [at(0, 'm-1', 1)])
@@ -86,7 +86,7 @@ export function describeKnownMarks({ name, test }: Subject): void {
       expect(await ask(1, 'm-1', START_MS + 1_000)).toEqual([[], 'open'])
     })
 
-    test('does not count copies of a batch that were sent to V2 before as newer than the batch that replaces them', async (journal) => {
+    test('does not count earlier copies of a batch for V2 as newer than the batch that replaces these copies', async (journal) => {
       const sent = batchOf(['a', 'b'], { name: 'copy', side: 'v2', receivedMs: START_MS })
       const before = await beginNew(journal, sent)
       const lost = [0, 1].map((position): Settled => ({ position, state: 'unknown', answer: undefined }))
@@ -103,7 +103,7 @@ export function describeKnownMarks({ name, test }: Subject): void {
       expect(await known(journal, { batch: own, position: 1 }, 'm', START_MS)).toEqual([[], 'open'])
     })
 
-    test('does not count the batch that replaces an older batch as newer than a batch that V2 received in between', async (journal) => {
+    test('does not count the V3 resend of an older batch as newer than a batch that V2 received before the resend', async (journal) => {
       const lost: Settled[] = [{ position: 0, state: 'unknown', answer: undefined }]
       // The older write to V2 has another key here, because at shadow the journal does not know the keys of such writes.
       const sent = (content: number, receivedMs: number, key = 'a') =>
@@ -139,7 +139,7 @@ export function describeKnownMarks({ name, test }: Subject): void {
       expect(await known(journal, { batch: own, position: 0 }, 'm')).toEqual([[], 'none'])
     })
 
-    test('returns the mark of every older record in a batch of 1,200 records of one key', async (journal) => {
+    test('returns the marks of all older records in a batch of 1,200 records with the same key', async (journal) => {
       const keys = Array<string>(1_200).fill('a')
       const own = await beginNew(journal, batchOf(keys))
       await journal.settle(

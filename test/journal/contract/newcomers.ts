@@ -44,7 +44,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       expect(await journal.begin(one)).toMatchObject(known(first))
     })
 
-    test('deletes all of a batch but its count in the totals when V3 rejects the credentials', async (journal, opener) => {
+    test('deletes a batch whose credentials V3 rejects, but keeps its count in the totals', async (journal, opener) => {
       const refused = { answer: 'no', reason: 'ADP_FIELD' }
       const denied = { ...forged, records: [{ key: 'a' }, { key: 'b' }, { key: 'c', refused }] }
       const begun = await journal.begin(denied)
@@ -60,7 +60,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       ])
     })
 
-    test('refuses to delete a batch of which a record may have been applied', async (journal) => {
+    test('refuses to delete a batch if one of its records may have been applied', async (journal) => {
       const begun = await journal.begin({ ...batchOf(['a', 'b']), newcomer: true })
       const { batch, lease } = begun as { batch: number; lease: number }
       await journal.settle(batch, [confirmed(0)])
@@ -68,7 +68,7 @@ export function describeNewcomers({ name, test }: Subject): void {
       expect(await statesOf(journal, batch)).toEqual(['confirmed', 'open'])
     })
 
-    test('limits the stored bytes of all newcomers together, and leaves other owners their own limit', async (_journal, opener) => {
+    test('limits the stored bytes of all newcomers together, and the bytes of each other owner separately', async (_journal, opener) => {
       const kept = { ownerBytes: 4 * MIB, newcomerBytes: 2 * MIB }
       const large = (owner: string, newcomer: boolean, of: string) => ({
         ...batchOf([of], { name: of, owner, payload: Buffer.alloc(1.5 * MIB) }),

@@ -8,7 +8,7 @@ export function describeOwnership({ name, test }: Subject): void {
   const known = (batch: number, running = true): object => ({ kind: 'known', batch, running })
 
   describe(`a journal in ${name} (resent batches)`, () => {
-    test('recognises two batches with the same ids and different bytes', async (journal, opener) => {
+    test('tells two batches with the same ids apart by their bytes', async (journal, opener) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, two)
       const other = await opener.open()
@@ -18,7 +18,7 @@ export function describeOwnership({ name, test }: Subject): void {
       }
     })
 
-    test('treats a batch as new if the client reused the ids for other bytes after it got the reply', async (journal, opener) => {
+    test('treats a resend as new if the client got the reply and then reused the ids for other bytes', async (journal, opener) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       expect(await journal.begin(one)).toEqual(known(first))
@@ -35,7 +35,7 @@ export function describeOwnership({ name, test }: Subject): void {
       expect(await journal.begin(one)).toMatchObject({ kind: 'new' })
     })
 
-    test('treats an answered batch as new if a resend of another batch with the same ids has arrived since', async (journal) => {
+    test('treats a resend of an answered batch as new if another batch with the same ids was resent in the meantime', async (journal) => {
       const first = await beginNew(journal, one)
       const second = await beginNew(journal, two)
       journal.answered(second)
@@ -43,7 +43,7 @@ export function describeOwnership({ name, test }: Subject): void {
       expect(await journal.begin(two)).toMatchObject({ kind: 'new' })
     })
 
-    test('still treats an answered batch as answered after a restart', async (journal, opener) => {
+    test('remembers after a restart that a batch was answered', async (journal, opener) => {
       const first = await beginNew(journal, one)
       journal.answered(first)
       await journal.close()
@@ -59,7 +59,7 @@ export function describeOwnership({ name, test }: Subject): void {
       expect(await journal.begin(one)).toEqual(known(first))
     })
 
-    test('recognises a resend that one transaction commits together with the original', async (journal) => {
+    test('recognises a resend even if one transaction commits the original and the resend', async (journal) => {
       const begun = await Promise.all([one, two, one, two].map((batch) => journal.begin(batch)))
       expect(begun.map(({ kind }) => kind)).toEqual(['new', 'new', 'known', 'known'])
       expect(begun.map(({ batch }) => batch)).toEqual([
@@ -70,7 +70,7 @@ export function describeOwnership({ name, test }: Subject): void {
       ])
     })
 
-    test('lists with blocking() the open records for which records of newer batches wait', async (journal) => {
+    test('blocking() lists the open records for which records of newer batches wait', async (journal) => {
       const first = await beginNew(journal, batchOf(['a', 'b', 'a']))
       const second = await beginNew(journal, batchOf(['c', 'd']))
       expect(await journal.blocking([first, second])).toEqual([])
@@ -84,7 +84,7 @@ export function describeOwnership({ name, test }: Subject): void {
       expect(await journal.blocking([first])).toEqual([])
     })
 
-    test('never reopens a record that was superseded while its outcome was unknown', async (journal) => {
+    test('never reopens a superseded record whose outcome is unknown', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a']))
       const superseded = { state: 'unknown', answer: 'gone', reason: 'superseded', superseded: true } as const
       await journal.settle(batch, [{ position: 0, ...superseded }])

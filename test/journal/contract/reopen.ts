@@ -6,7 +6,7 @@ import type { Subject } from './subject.ts'
 
 export function describeReopen({ name, test }: Subject): void {
   describe(`a journal in ${name} (reopen)`, () => {
-    test('reopens records that wait for a retry or a resend, and returns their last outcome until they are settled again', async (journal) => {
+    test('reopens records that wait for a retry or a resend, and returns their last outcomes until the records are settled again', async (journal) => {
       const old = await beginNew(journal, batchOf(['z', 'a']))
       const batch = await beginNew(journal, batchOf(['a', 'b', 'c', 'd']))
       await journal.settle(batch, [
@@ -53,7 +53,7 @@ export function describeReopen({ name, test }: Subject): void {
       ])
     })
 
-    test('returns an older record of the same batch as predecessor if an earlier call reopened that older record', async (journal) => {
+    test('returns as predecessor an older record of the same batch that an earlier call reopened', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a', 'b', 'a', 'a']))
       const parked = { state: 'parked', answer: 'ok', retry: START_MS } as const
       await journal.settle(
@@ -94,7 +94,7 @@ export function describeReopen({ name, test }: Subject): void {
       expect((await journal.reopen(old, [0], undefined)).after).toEqual(new Map())
     })
 
-    test('does not reopen records of a batch while another instance holds open records of the batch', async (journal, opener) => {
+    test('reopens no record of a batch while another instance works on open records of the batch', async (journal, opener) => {
       const batch = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(batch, [{ position: 0, state: 'parked', answer: 'ok', retry: START_MS }])
       const other = await opener.open()

@@ -9,7 +9,7 @@ const key = { id: 'k1', key: Buffer.alloc(32, 7) }
 
 export function describeSecrets({ name, withOpener, test }: Subject): void {
   describe(`a journal in ${name} (credentials)`, () => {
-    it('stores the credentials of a batch until the last record is final if the journal has a key', () =>
+    it('with a key, stores the credentials of a batch until the outcome of the last record is final', () =>
       withOpener(async (opener) => {
         const journal = await opener.open({ keys: [key] })
         const batch = await beginNew(journal, batchOf(['a', 'b'], { credentials: 'bearer one' }))
@@ -26,14 +26,14 @@ export function describeSecrets({ name, withOpener, test }: Subject): void {
         expect(await credentials()).toBeUndefined()
       }))
 
-    test('stores no credentials if the journal has no key', async (journal) => {
+    test('without a key, stores no credentials', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { credentials: 'bearer one' }))
       expect((await journal.load(batch))?.credentials).toBeUndefined()
     })
   })
 
   describe(`a journal in ${name} (encryption)`, () => {
-    it('refuses to open with a newly configured key until the configuration accepts the existing plaintext', () =>
+    it('refuses to open with a new encryption key until the configuration accepts the existing plaintext', () =>
       withOpener(async (opener) => {
         const before = await opener.open()
         const batch = await beginNew(before, batchOf(['a']))

@@ -8,7 +8,7 @@ import type { Subject } from './subject.ts'
 
 export function describeSequences({ name, runs, withOpener, test }: Subject): void {
   describe(`a journal in ${name} (random calls)`, () => {
-    test('counts each record once if two instances make random calls on the same batches at the same time', async (journal, opener) => {
+    test('counts each record once while two instances call the journal at random for the same batches', async (journal, opener) => {
       const journals = [journal, await opener.open()]
       const states = ['confirmed', 'refused', 'notApplied', 'unknown', 'parked'] as const
       const client = async (own: Journal, seed: number): Promise<void> => {

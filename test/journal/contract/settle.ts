@@ -46,7 +46,7 @@ export function describeSettle({ name, test }: Subject): void {
       expect(await journal.deadLetters()).toEqual(new Map([['acme', 1]]))
     })
 
-    test('rounds times to whole milliseconds, and stores any text as answer or reason', async (journal) => {
+    test('rounds times to whole milliseconds, and stores answers and reasons with any characters', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { receivedMs: START_MS + 0.4 }))
       const odd = 'é\u0000\ud800\n😀'
       const outcome: Settled = {
@@ -93,7 +93,7 @@ export function describeSettle({ name, test }: Subject): void {
       await expect(journal.settle(batch + 1, [])).rejects.toMatchObject({ code: 'ADP_JOURNAL_LOST' })
     })
 
-    test('settles consecutive records together, even if some of them are settled already', async (journal) => {
+    test('settles consecutive records in one call even if some of the records are already settled', async (journal) => {
       const refused = { answer: 'no', reason: 'ADP_FIELD' }
       const keys = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
       const batch = await beginNew(journal, {
@@ -170,7 +170,7 @@ export function describeSettle({ name, test }: Subject): void {
       ])
     })
 
-    test('supersedes older records of a key if a newer record may have been applied and no read-back follows', async (journal) => {
+    test('supersedes older records of a key if a newer record may have been applied and will not be read back', async (journal) => {
       const retry = START_MS
       const old = await beginNew(journal, batchOf(['a', 'b']))
       await journal.settle(

@@ -35,7 +35,7 @@ export function describeSides({ name, test }: Subject): void {
       expect((await journal.load(second))?.side).toBe('v2')
     })
 
-    test('recognises a resend to V2 if the stored copy has a higher batch number than resendOf', async (journal) => {
+    test('recognises a resend to V2 only if a stored copy has a higher batch number than resendOf', async (journal) => {
       const resend = (resendOf: number): NewBatch => onV2(['a'], 'one', { resendOf })
       const [first, second] = await Promise.all([journal.begin(resend(0)), journal.begin(resend(0))])
       expect(first.kind).toBe('new')
@@ -53,7 +53,7 @@ export function describeSides({ name, test }: Subject): void {
       await beginNew(journal, onV2(['b'], 'one', { resendOf: 0 }))
     })
 
-    test('returns all copies that were stored for V2, newest first, when the batch is resent to V3', async (journal) => {
+    test('returns all copies of a batch for V2, newest first, when the client resends the batch to V3', async (journal) => {
       const first = await beginNew(journal, onV2(['a'], 'one'))
       const second = await beginNew(journal, onV2(['a'], 'one'))
       const batch = await beginNew(journal, onV2(['a'], 'one'))
@@ -64,12 +64,12 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.begin(again)).toEqual({ kind: 'known', running: false, ...known })
     })
 
-    test('recognises a batch that was stored for V3 when the batch is resent to V2', async (journal) => {
+    test('recognises a batch for V3 when the client resends the batch to V2', async (journal) => {
       const batch = await beginNew(journal, batchOf(['a'], { name: 'one' }))
       expect(await journal.begin(onV2(['a'], 'one'))).toEqual({ kind: 'known', batch, running: true })
     })
 
-    test('lets only one of two equal batches for V3 replace the copies that were stored for V2', async (journal) => {
+    test('lets only one of two simultaneous resends to V3 replace the copies of a batch for V2', async (journal) => {
       await beginNew(journal, onV2(['a'], 'one'))
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [unknown(0)])
@@ -81,7 +81,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.begin(onV2(['a'], 'one'))).toMatchObject({ kind: 'known', batch: first.batch })
     })
 
-    test('treats a resend as new if every copy of the batch was answered and another batch has used the ids since', async (journal) => {
+    test('treats a resend as new if all copies of the batch were answered and another batch then used the same ids', async (journal) => {
       const [first, second] = [
         await beginNew(journal, onV2(['a'], 'ids')),
         await beginNew(journal, onV2(['a'], 'ids')),
@@ -95,7 +95,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.begin(again)).toMatchObject({ kind: 'new' })
     })
 
-    test('reports with isCut that only some of the copies for V2 were examined if a batch has 100 copies', async (journal) => {
+    test('sets isCut if a batch has 100 copies for V2, because not all of them are examined', async (journal) => {
       for (let time = 0; time < 99; time += 1) await beginNew(journal, onV2(['a'], 'one'))
       const again = batchOf(['a'], { name: 'one' })
       expect(await journal.begin(again)).not.toHaveProperty('isCut', true)
@@ -103,7 +103,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.begin(again)).toMatchObject({ kind: 'known', batch, isCut: true })
     })
 
-    test('does not let a batch replace another batch if a key of the batch has a newer record', async (journal, opener) => {
+    test('does not let a resend replace a batch for V2 if a newer batch has a record with the same key', async (journal, opener) => {
       const first = await beginNew(journal, onV2(['a', 'b'], 'one'))
       const lost = await beginNew(journal, onV2(['a', 'b'], 'one'))
       await journal.settle(lost, [ofLost('notApplied', 0), ofLost('unknown', 1)])
@@ -124,7 +124,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await other.begin({ ...replacing, records })).toMatchObject({ kind: 'new' })
     })
 
-    test('lets a batch replace another batch if all newer records of the keys were refused', async (journal) => {
+    test('lets a resend replace a batch for V2 if all newer records with the same keys were refused', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       await journal.settle(lost, [ofLost('unknown', 0)])
       const newer = await beginNew(journal, batchOf(['a'], { name: 'two' }))
@@ -134,7 +134,7 @@ export function describeSides({ name, test }: Subject): void {
       })
     })
 
-    test('does not let a batch replace an earlier copy if a later copy was stored for V2', async (journal) => {
+    test('does not let a resend replace an older copy of a batch for V2 if there is a newer copy', async (journal) => {
       const lost = await beginNew(journal, onV2(['a'], 'one'))
       const later = await beginNew(journal, onV2(['a'], 'one'))
       expect(await journal.begin(batchOf(['a'], { name: 'one', replacesBatch: lost }))).toMatchObject({
@@ -144,7 +144,7 @@ export function describeSides({ name, test }: Subject): void {
       })
     })
 
-    test('keeps the order of a key across V2, V3 and all instances', async (journal, opener) => {
+    test('keeps records of one key in order across V2, V3 and all instances', async (journal, opener) => {
       const other = await opener.open()
       const v3 = await beginNew(other, batchOf(['a']))
       const begun = await journal.begin(onV2(['a', 'b']))
@@ -157,7 +157,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.olderOpen(refs)).toEqual([undefined])
     })
 
-    test('reopens an older record of a key for a read-back even if newer records for V2 wait', async (journal) => {
+    test('reopens a record for a read-back even if newer records of its key wait to be sent to V2', async (journal) => {
       const older = await settledOnV3(journal, 'a', unknown(0, 5))
       const first = await beginNew(journal, onV2(['a']))
       const second = await beginNew(journal, onV2(['a']))
@@ -190,7 +190,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([])
     })
 
-    test('supersedes a record that is settled after a newer record of its key that V2 may have applied', async (journal) => {
+    test('supersedes a record when it is settled if V2 may already have applied a newer record of its key', async (journal) => {
       const ends = [ofLost('notApplied', 0), unknown(0, 5), parked(0), confirmed(0)]
       for (const end of ends) {
         const older = await beginNew(journal, batchOf(['a']))
@@ -218,7 +218,7 @@ export function describeSides({ name, test }: Subject): void {
       expect(await journal.due(10, 10)).toEqual([{ batch: waiting, positions: [0] }])
     })
 
-    test('includes records for V2 in the totals, but not in the unsettled records', async (journal) => {
+    test('includes records for V2 in the totals, but does not count them as unsettled', async (journal) => {
       const batch = await beginNew(journal, onV2(['a', 'b']))
       expect(await journal.unsettled()).toEqual(new Map())
       await journal.settle(batch, [confirmed(0), unknown(1)])

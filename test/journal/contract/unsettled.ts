@@ -5,7 +5,7 @@ import type { Subject } from './subject.ts'
 
 export function describeUnsettled({ name, test }: Subject): void {
   describe(`a journal in ${name} (unsettled)`, () => {
-    test('counts the open records and the records with a retry time by partner', async (journal) => {
+    test('counts for each partner the records that are open or have a retry time', async (journal) => {
       expect([...(await journal.unsettled())]).toEqual([])
       const acme = await beginNew(journal, batchOf(['a', 'b', 'c', 'd', 'e']))
       await beginNew(journal, batchOf(['f'], { partner: 'brill' }))

@@ -15,7 +15,7 @@ describe.skipIf(missingPostgres() !== undefined)('a connection of a PostgreSQL j
   })
   afterAll(() => postgres.close())
 
-  test('fails its next statement, but does not end the process, if it breaks between two statements', async () => {
+  test('makes only its next statement fail if it breaks between two statements, and does not end the process', async () => {
     const pool = connectPostgres(url, { timeoutMs: 5_000 })
     onTestFinished(() => pool.end())
     const client = await pool.connect()

@@ -61,7 +61,7 @@ describe.skipIf(missingPostgres() !== undefined)('the query plan of PostgreSQL f
   })
 
   test.each(Object.entries(createStatements('postgres')))(
-    'searches by index and never scans a whole table for the statement "%s"',
+    'contains index searches only, and no scan of a whole table, for the statement "%s"',
     async (name, text) => {
       const client = await pool.connect()
       try {
