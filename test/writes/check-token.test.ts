@@ -35,10 +35,10 @@ async function check(state: 'open' | 'confirmed') {
   return { isChecked, hasCredentials: context.accepted.senderOf(batch) !== undefined }
 }
 
-it('checkToken keeps the credentials of a client that resends an orphaned batch, even if the client does not see the outcomes', async () => {
+it('checkToken keeps the credentials of a client that resends an orphaned batch, even if its reply shows no outcomes', async () => {
   expect(await check('open')).toEqual({ isChecked: true, hasCredentials: true })
 })
 
-it('checkToken does not ask V3 if the stored reply contains nothing from V3', async () => {
+it('checkToken makes no call to V3 if the stored reply contains nothing from V3', async () => {
   expect(await check('confirmed')).toEqual({ isChecked: false, hasCredentials: false })
 })

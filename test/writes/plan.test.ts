@@ -45,7 +45,7 @@ function planOf(records: readonly (object | string)[], own: Partial<Partner> = {
 }
 
 describe('planWrites', () => {
-  it('plans the posts and faults in the order of the batch', async () => {
+  it('returns the records to post and the faults in the order of the batch', async () => {
     const { records, unmappedFields } = await planOf([
       flatRecord(1),
       '{"Present"',
@@ -66,7 +66,7 @@ describe('planWrites', () => {
     expect(records.map(({ faults }) => faults?.[0]?.code)).toEqual(['ADP_UNMAPPED_FIELD', undefined])
   })
 
-  it('gives records of one learner and event the same key, whatever the letter case of the GUIDs', async () => {
+  it('gives records of the same learner and event the same key, whatever the letter case of the GUIDs', async () => {
     const Learner = 'abcdefab-0000-4000-8000-000000000001'
     const records = [
       { Learner },
@@ -80,7 +80,7 @@ describe('planWrites', () => {
     expect(new Set(keys).size).toBe(3)
   })
 
-  it('gives every record the time of receipt and the change process name', async () => {
+  it('sets the time of receipt and the change process name in every record', async () => {
     const { records } = await planOf([flatRecord(1), flatRecord(2)])
     expect(records.map(({ record }) => [record?.RecordedOn, record?.ChangeProcessName])).toEqual(
       Array(2).fill([at, 'Acme']),

@@ -60,7 +60,7 @@ function startRecovery(own: Partial<Journal>, authorise?: (partner: string) => P
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1)
 
 describe('recovery', () => {
-  it('finishes a batch that has credentials, even if many batches before that batch wait for credentials', async () => {
+  it('finishes a batch that has credentials even if many earlier batches wait for credentials', async () => {
     let taken = [...numbers(40), 1_000].map((batch) => ({ batch, lease: 1, after: new Map([[0, []]]) }))
     const { clock, context, loaded } = startRecovery({
       takeOver: () => Promise.resolve(taken.splice(0)),
@@ -72,7 +72,7 @@ describe('recovery', () => {
     taken = []
   })
 
-  it('begins the next batch as soon as another batch ends', async () => {
+  it('begins a waiting batch as soon as another batch ends', async () => {
     const { clock, context } = startRecovery({})
     for (const batch of numbers(64))
       context.orphans.set(1_000 + batch, { lease: 1, after: new Map(), sinceMs: 0 })
@@ -80,7 +80,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('finds a due record even if more records without credentials come first than one search returns', async () => {
+  it('finds a due record even if one search returns only earlier records without credentials', async () => {
     const due = [...numbers(600), 1_000]
     const reopened: number[] = []
     const { clock } = startRecovery({
@@ -152,7 +152,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([1_000])
   })
 
-  it('doubles the pause before the next run after each failed run of a batch, up to 40 s', async () => {
+  it('doubles the pause after each failed run of a batch, up to 40 s', async () => {
     let loads = 0
     const load = (): never => {
       loads += 1
@@ -168,7 +168,7 @@ describe('recovery', () => {
     expect(counts).toEqual([1, 2, 3, 4, 5, 6, 7])
   })
 
-  it('makes a record a dead letter after a day without a token', async () => {
+  it('makes a record a dead letter if there was no token for a day', async () => {
     const settled: unknown[] = []
     const day = 86_400_000
     const record = { position: 0, state: 'open', answer: undefined, reason: undefined } as const
@@ -237,7 +237,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([2])
   })
 
-  it('tells the journal which batches this process works on, and takes over abandoned batches', async () => {
+  it('tells the journal which batches this process is working on, and takes over abandoned batches', async () => {
     const attended: boolean[] = []
     const { clock, context } = startRecovery({
       findAbandoned: (isAttended) => {
@@ -275,7 +275,7 @@ describe('recovery', () => {
     expect([...context.orphans.keys()]).toEqual([])
   })
 
-  it('begins no batch while another run of this process holds records of that batch', async () => {
+  it('begins no batch while another run of this process works on records of that batch', async () => {
     const { clock, context, loaded } = startRecovery({})
     const claim = context.active.claim(1_000, [0], 1)
     context.orphans.set(1_000, { lease: 1, after: new Map([[1, []]]), sinceMs: 0 })
@@ -325,11 +325,11 @@ const failing = (code: 'ADP_JOURNAL_LOST' | 'ADP_JOURNAL_UNAVAILABLE'): Partial<
 const [all, none] = [[[1, [0]], [2, [0, 1]]], []] // prettier-ignore
 
 it.each<[string, Partial<Journal>, number[], object]>([
-  ['ends records that delayed newer records for too long, and keeps the other records of their batch', {}, [], { settled: [[1, 0, 'unknown'], [2, 0, 'unknown']], left: [[2, [1]]] }],
+  ['ends records for which newer records have waited too long, and keeps the other records of their batch', {}, [], { settled: [[1, 0, 'unknown'], [2, 0, 'unknown']], left: [[2, [1]]] }],
   ['hands the orphans over to an instance that asks for them', { handOver: (held) => Promise.resolve(held) }, [], { settled: none, left: none }],
   ['does not end records of a batch on which this process is working', {}, [1, 2], { settled: none, left: all }],
   ['does not end records that are not orphans of this instance', { blocking: () => Promise.resolve([{ batch: 1, position: 5 }]) }, [], { settled: none, left: all }],
-  ['drops a batch that another instance has taken over', failing('ADP_JOURNAL_LOST'), [], { codes: none, left: [[2, [1]]] }],
+  ['forgets a batch that another instance has taken over', failing('ADP_JOURNAL_LOST'), [], { codes: none, left: [[2, [1]]] }],
   ['reports a failure of the journal and keeps the orphans', failing('ADP_JOURNAL_UNAVAILABLE'), [], { codes: ['ADP_JOURNAL_UNAVAILABLE'], left: all }],
 ])('recovery of orphans without credentials %s', async (_name, own, busy, expected) => {
   expect(await holdUp(own, busy)).toMatchObject(expected)

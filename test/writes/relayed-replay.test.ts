@@ -49,7 +49,7 @@ async function replay(
 }
 
 it.each([[3], [2], [undefined]])(
-  'replayRelayed refuses a resend whose stored reply from V2 was erased (records of the batch in the journal: %s)',
+  'replayRelayed refuses a resend if the stored reply of V2 was erased (records of the batch in the journal: %s)',
   async (each) => {
     await expect(replay([replied(200)], each)).rejects.toMatchObject({ code: 'ADP_RESULT_LOST' })
   },
@@ -77,14 +77,14 @@ it.each<[string, RelayEnd[], 'unknown' | 'notApplied', boolean, number]>([
   ['the newer of two requests', [lost, notSent], 'unknown', false, 5],
   ['neither of two requests', [notSent, notSent], 'notApplied', false, 5],
 ])(
-  'replayRelayed uses the receipt time and supersession of the oldest request that V2 may have applied: %s',
+  'replayRelayed returns the time of receipt and the state of the oldest request that V2 may have applied: %s',
   async (_name, ends, state, superseded, receivedMs) => {
     const record = { state, superseded }
     expect(await replay(ends, 3)).toMatchObject({ receivedMs, records: [record, record, record] })
   },
 )
 
-it('replayRelayed treats every record as possibly applied, from the time of the oldest known request, if older requests are not known', async () => {
+it('replayRelayed treats every record as possibly applied since the oldest known request if older requests are not known', async () => {
   const replayed = await replay([notSent, notSent], 3, { isCut: true })
   expect(replayed).toMatchObject({ receivedMs: 4, records: Array(3).fill({ state: 'unknown' }) })
 })

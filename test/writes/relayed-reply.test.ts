@@ -74,7 +74,7 @@ describe('outcomesOf, for a request to V2', () => {
       undefined,
       ['confirmed'],
     ],
-  ])('returns the expected states of the records for %s', async (_what, end, each, states) => {
+  ])('returns the states $3 for %s', async (_what, end, each, states) => {
     expect(await statesOf(end, each)).toEqual(states)
   })
 
@@ -86,7 +86,7 @@ describe('outcomesOf, for a request to V2', () => {
     ['a part of 8 MiB', gzipSync(partOf(`{${'"a":1,'.repeat(1_400_000)}}`)), 'gzip', 1, 'unknown'],
     ['a part with 180,000 members', gzipSync(partOf(MANY_MEMBERS)), 'gzip', 1, 'confirmed'],
   ])(
-    'reads a compressed reply with %s in short steps that never hold the event loop for 250 ms',
+    'reads a compressed reply with %s without ever blocking the event loop for 250 ms',
     async (_what, body, encoding, each, state) => {
       let [turns, longestMs] = [0, 0]
       const states = statesOf(answered(200, body, ['Content-Encoding', encoding]), each)
@@ -103,14 +103,14 @@ describe('outcomesOf, for a request to V2', () => {
     },
   )
 
-  it('returns the state of a single record by the status of its reply', async () => {
+  it('derives the state of a single record from the status of its reply', async () => {
     expect(await statesOf(answered(201, Buffer.from('{}')), 1, 'record')).toEqual(['confirmed'])
     expect(await statesOf(answered(400, Buffer.from('[]')), 1, 'record')).toEqual(['refused'])
     const [first] = await outcomesOf(answered(201, Buffer.from('{}')), 'record', 1, reading)
     expect(first?.answer).toBeUndefined()
   })
 
-  it('returns the mark in the reply of V2, unless the reply is too long or has too many members', async () => {
+  it('returns the mark from the reply of V2, unless the mark is too long or has too many members', async () => {
     const markOf = async (json: string) =>
       (await outcomesOf(answered(201, Buffer.from(json)), 'record', 1, reading)).map(({ state, mark }) => [
         state,
@@ -121,7 +121,7 @@ describe('outcomesOf, for a request to V2', () => {
     expect(await markOf(`{"ExternalID":"1"${' '.repeat(6_000_000)}}`)).toEqual([['confirmed', undefined]])
   })
 
-  it('returns the whole reply byte for byte with the first record', async () => {
+  it('returns the whole reply, unchanged, with the first record', async () => {
     const body = Buffer.concat([replyOf([400]), Buffer.from([0, 255, 10, 13])])
     const end = answered(200, body)
     const [first, ...others] = await outcomesOf(end, 'batch', 3, reading)

@@ -52,7 +52,7 @@ async function begin(answerMs: number, isSlow?: (nowMs: number) => boolean): Pro
   return outcome
 }
 
-it('beginRelayed delays the request to V2 by at most recordWithinMs unless the journal is known to be slow', async () => {
+it('beginRelayed delays the request to V2 by at most recordWithinMs if the journal is not known to be slow', async () => {
   expect(await begin(900)).toBe('known at 900')
   expect(await begin(1_200)).toBe('late at 1000')
   expect(await begin(1_200, () => false)).toBe('late at 1000')

@@ -26,7 +26,7 @@ const failure = (code: string): unknown => [
 ]
 
 describe('toReplyPart', () => {
-  it('replaces the texts of only those error codes for which the partner configures a text', () => {
+  it('replaces the text of an error only if the partner configures a text for its code', () => {
     const errorMessages = { ATT_VAL_2: 'No such event.' }
     const refusal = (code: string) =>
       ({
@@ -98,7 +98,7 @@ describe('a record in the journal', () => {
     ['was superseded while parked', { state: 'parked', retry: 5, superseded: true }, { held: false, left: false, retryable: false, unseen: false }],
     ['is confirmed', { state: 'confirmed', retry: 5 }, { held: true, left: false, retryable: false, unseen: false }],
     ['comes from an unreadable part', { state: 'notApplied', position: 1, retry: 'resend' }, { held: false, left: false, retryable: false, unseen: false }],
-  ] as const)('is pending, possibly applied and retryable as its state requires if it %s', (_what, own, expected) => {
+  ] as const)('has the expected results of isPending, mayBeApplied and isRetryable if it %s', (_what, own, expected) => {
     const record: StoredRecord = { ...refused, ...own }
     expect({
       held: isPending(record),
@@ -117,7 +117,7 @@ describe('a record in the journal', () => {
     ['parked, so that recovery may still post it', { state: 'parked', retry: 5 }, 504, 'ADP_OUTCOME_UNKNOWN'],
     ['parked without a further retry', { state: 'parked', answer: '503 []' }, 503, undefined],
     ['denied with its whole batch', { state: 'notApplied', answer: undefined, retry: 'resend' }, 503, undefined],
-  ] as const)('becomes a reply part with the expected status if it was %s', async (_what, own, status, code) => {
+  ] as const)('becomes a reply part with status $2 if it was %s', async (_what, own, status, code) => {
     const parts: PartReply[] = []
     const records: StoredRecord[] = [
       { ...refused, ...own },

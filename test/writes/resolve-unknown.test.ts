@@ -113,19 +113,19 @@ describe('createResolveUnknown', () => {
     expect(await find([absent, applied], [])).toEqual({ done: look, outcome: confirmed })
   })
 
-  it('posts the record again only if the last read does not find the mark', async () => {
+  it('posts the record again if the last read does not find the mark', async () => {
     expect(await find([absent], [accepted])).toEqual({ done: [...look, 'post'], outcome: accepted })
   })
 
   it.each([
-    ['long ago once, and immediately', 70, ['wait 0', 'read', 'post']],
-    ['recently once, after the time within which it may still arrive', 75, ['wait 5', 'read', 'post']],
-    ['just now after every pause', 100, [...look, 'post']],
-  ])('reads a record that was sent %s', async (_how, sentMs, done) => {
+    ['long ago: once and immediately', 70, ['wait 0', 'read', 'post']],
+    ['recently: once, as soon as the record can no longer arrive', 75, ['wait 5', 'read', 'post']],
+    ['just now: after every pause', 100, [...look, 'post']],
+  ])('reads back a record that was sent %s', async (_how, sentMs, done) => {
     expect(await find([absent], [accepted], {}, sentMs)).toEqual({ done, outcome: accepted })
   })
 
-  it('reads V3 only once before it posts again if the lost post is too old to still reach V3', async () => {
+  it('reads V3 only once before a new post if the lost post is too old to still reach V3', async () => {
     const done = ['wait 0', 'read', 'post', ...look, 'post']
     expect((await find([absent], [lost, accepted], {}, 100, true)).done).toEqual(done)
   })
@@ -147,7 +147,7 @@ describe('createResolveUnknown', () => {
   it.each([
     ['later than the receipt', '2027-01-01T00:00:00Z'],
     ['earlier than the receipt', '2026-06-09T00:00:00Z'],
-  ])('ignores the time that the client set in the record if that time is %s', async (_when, RecordedOn) => {
+  ])('ignores the time in the record of the client if that time is %s', async (_when, RecordedOn) => {
     const posted = { ...record, RecordedOn }
     const older = read({
       ...record,
@@ -169,7 +169,7 @@ describe('createResolveUnknown', () => {
     })
   })
 
-  it('leaves the record unknown, with the reason superseded, if the journal has a newer record', async () => {
+  it('leaves the outcome unknown, with the reason "superseded", if the journal has a newer record', async () => {
     const known = (): Promise<KnownMarks> => Promise.resolve({ ...nothing, newer: 'open' })
     expect((await find([newer], [accepted], { known })).outcome).toEqual({
       kind: 'unknown',
@@ -210,7 +210,7 @@ describe('createResolveUnknown', () => {
     expect((await find([absent], [conflict])).outcome).toBe(conflict)
   })
 
-  it('reads nothing if the time is too short, but still waits until its write can no longer arrive', async () => {
+  it('reads nothing if there is no time for a read, but still waits until the lost post can no longer arrive', async () => {
     const unknown = { kind: 'unknown', reason: 'connectionLost' }
     expect(await find([applied], [], { leftMs: () => 10 })).toEqual({ done: ['wait 30'], outcome: unknown })
     expect(await find([applied], [], { spacingMs: [] })).toEqual({ done: [], outcome: unknown })
@@ -227,7 +227,7 @@ describe('createResolveUnknown', () => {
   describe('for a record that was sent in a $batch of three records', () => {
     const together = 3
 
-    it('reads until V3 has applied no further mark of the batch for some time, and then posts', async () => {
+    it('reads until no further mark of the batch has appeared for some time, and then posts', async () => {
       const done = [...look, 'wait 20', 'read', 'wait 20', 'read', 'wait 5', 'read', 'post']
       expect(await find([absent], [accepted], { together })).toEqual({ done, outcome: accepted })
     })
@@ -238,20 +238,20 @@ describe('createResolveUnknown', () => {
       expect(done).not.toContain('post')
     })
 
-    it('does not decide by a mark of another client before V3 has finished the batch', async () => {
+    it('finds a mark of another client, but does not decide before V3 has finished the batch', async () => {
       const { done, outcome } = await find([newer], [accepted], { together })
       expect(done.filter((step) => step === 'read').length).toBe(5)
       expect(outcome).toEqual({ kind: 'unknown', reason: 'overwritten' })
     })
 
-    it('leaves the record open, and stores the time of the lost reply, when the budget ends', async () => {
+    it('leaves the record open when the budget ends, and returns the time at which the reply was lost', async () => {
       expect(await find([absent], [accepted], { together, leftMs: () => 15 })).toEqual({
         done: ['wait 10', 'read'],
         outcome: { kind: 'unknown', reason: 'stillExecuting', sinceMs: 100 },
       })
     })
 
-    it('reads a single time in the background if the budget is too short, and leaves the record open', async () => {
+    it('in the background, reads once and leaves the record open if the budget is too short', async () => {
       const short = { together, clientWaits: false, leftMs: () => 20 }
       expect(await find([absent], [accepted], short, 60)).toEqual({
         done: ['wait 10', 'read'],
@@ -259,12 +259,12 @@ describe('createResolveUnknown', () => {
       })
     })
 
-    it('reads in the background until V3 has finished the batch, and then posts, if the budget is long enough', async () => {
+    it('in the background, reads until V3 has finished the batch and then posts if the budget is long enough', async () => {
       const { done, outcome } = await find([absent], [accepted], { together, clientWaits: false }, 60)
       expect([done.at(-2), done.at(-1), outcome]).toEqual(['read', 'post', accepted])
     })
 
-    it('decides by a single read in the background after V3 has finished the batch', async () => {
+    it('in the background, decides after a single read if V3 has finished the batch', async () => {
       const done = ['wait 0', 'read', 'post']
       expect(await find([absent], [accepted], { together, clientWaits: false }, 20)).toEqual({
         done,

@@ -63,7 +63,7 @@ describe('a run of records', () => {
   )
   const plans = fc.array(fc.record({ name, key: fc.constantFrom('a', 'b', 'c', 'd') }), { maxLength: 30 })
 
-  it('posts and reports every record exactly once, unless all first outcomes are denials', async () => {
+  it('posts and reports every record exactly once, unless V3 denies all of the first records', async () => {
     await fc.assert(
       fc.asyncProperty(
         plans,
@@ -102,26 +102,23 @@ describe('a run of records', () => {
 
 describe('a denial after the status line of the reply was sent', () => {
   it.each([
-    ['only a resend can post', false, 503, { state: 'notApplied', retry: 'resend' }],
-    ['recovery may still post', true, 504, { state: 'parked' }],
-  ])(
-    'is reported in the part of the denied record, which %s',
-    async (_what, wasParked, status, settlement) => {
-      const started = startRun({
-        records: [plannedRecord(1)],
-        post: () => ({ kind: 'refused', error: denied(403) }),
-        run: { isNew: false, wasParked: () => wasParked },
-        isStatusSent: true,
-      })
-      const { parts, settled } = await started.end()
-      expect(parts).toEqual([[0, status]])
-      expect(settled).toMatchObject([settlement])
-    },
-  )
+    ['only a resend can post the record', false, 503, { state: 'notApplied', retry: 'resend' }],
+    ['recovery may still post the record', true, 504, { state: 'parked' }],
+  ])('is reported in the part of the denied record if %s', async (_what, wasParked, status, settlement) => {
+    const started = startRun({
+      records: [plannedRecord(1)],
+      post: () => ({ kind: 'refused', error: denied(403) }),
+      run: { isNew: false, wasParked: () => wasParked },
+      isStatusSent: true,
+    })
+    const { parts, settled } = await started.end()
+    expect(parts).toEqual([[0, status]])
+    expect(settled).toMatchObject([settlement])
+  })
 })
 
 describe('a run with an unexpected failure', () => {
-  it('leaves its records to recovery, and then neither posts nor settles any of them', async () => {
+  it('leaves its records to recovery, and neither posts nor settles any of them any more', async () => {
     const answers: (() => void)[] = []
     const started = startRun({
       records: [1, 2, 3, 4, 5].map((n) => plannedRecord(n)),
@@ -216,7 +213,7 @@ describe('a run of one record', () => {
       'notReadBack',
       { state: 'unknown', reason: 'connectionLost', posts: 0 },
     ],
-  ])('takes over the reads of an earlier run: %s', async (_what, reason, expected) => {
+  ])('continues the read-back of an earlier run: %s', async (_what, reason, expected) => {
     const run = { unknown: new Map([[0, reason]]) }
     const once = { reads: [absent, { kind: 'overdue' }], partner: { readBackAfterMs: [10, 20] } } as const
     expect(await outcomeOf({ ...once, run }, true)).toMatchObject(expected)
@@ -275,7 +272,7 @@ describe('an outcome in a run of several records', () => {
     expect([commits, parts]).toEqual([[[1]], [[1, 201]]])
   })
 
-  it('leaves its record open while V3 may still be executing the $batch, and blocks later records of its key', async () => {
+  it('leaves its record open while V3 may still be executing the $batch, so that later records of the same key wait', async () => {
     const { end } = startRun({
       records: [plannedRecord(1, 'k'), plannedRecord(2, 'k'), plannedRecord(3, 'k'), plannedRecord(4)],
       post: (n) => (n === 1 ? { ...outcomes.unknown, together: { records: 2 } } : acceptedReply),

@@ -43,7 +43,7 @@ describe('decodeStoredRequest', () => {
     expect(decodeStoredRequest(await encodeStoredRequest(without, slices))).toEqual(without)
   })
 
-  it('returns a large request unchanged, from bytes that encodeStoredRequest shares with other threads', async () => {
+  it('returns a large request unchanged from the shared memory to which encodeStoredRequest wrote it', async () => {
     const stored = { request, replyId: 'r', sender: undefined, body: Buffer.alloc(3_000_000, 'abc') }
     const bytes = await encodeStoredRequest(stored, slices)
     expect(bytes.buffer).toBeInstanceOf(SharedArrayBuffer)
@@ -88,7 +88,7 @@ it('digestIds depends on the owner and on every id of a batch', () => {
   expect(new Set(all).size).toBe(4)
 })
 
-it('createReplyIds derives a repeatable series of different ids from the id of a reply', () => {
+it('createReplyIds derives the same series of different ids from the same id of a reply', () => {
   const id = '0f3c2a10-0000-4000-8000-0000fffffffe'
   const next = createReplyIds(id)
   const ids = Array.from({ length: 4 }, next)
