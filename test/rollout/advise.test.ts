@@ -60,7 +60,7 @@ describe('advise', () => {
     })
   })
 
-  it('returns every condition with its progress, and whether the condition needs time or an act', () => {
+  it('returns every condition with its progress, and says whether time or an action can meet the condition', () => {
     const seen = { v2: enough, v3: { ...enough, records: 1_312, batches: 9 } }
     const { conditions } = advise({ ...ready, seen, unreadable: 3 })
     const named = Object.fromEntries(conditions.map(({ name, ...rest }) => [name, rest]))
@@ -89,11 +89,11 @@ describe('advise', () => {
     ['credentials that V3 has not seen yet', { credentials: 'notTried' }, 'not yet', 'credentials'],
     ['refused credentials', { credentials: 'refused' }, 'blocked', 'credentials'],
     ['a peak beyond what V3 allows', { load: { peakRecordsPerSecond: 12.34, callsPerSecond: 5, recordsPerCall: 1 } }, 'blocked', 'v3.callsPerSecond'],
-  ])('returns another verdict than "ready" for %s, and names this obstacle in one sentence', (_, change, verdict, sentence) => {
+  ])('returns the verdict "$2" for %s, and names this obstacle in one sentence', (_, change, verdict, sentence) => {
     expect(advise({ ...ready, ...change })).toMatchObject({ verdict, missing: [has(sentence)] })
   }) // prettier-ignore
 
-  it('reports the figures of the guards if the evidence is against V3 or a guard raised an alarm', () => {
+  it('reports the figures of the guards if their evidence is against V3 or they raised an alarm', () => {
     const figures = {
       v3: { ...noRecent.v3, trials: 40, serverError: 20, slow: 1 },
       v2: { ...noRecent.v2, trials: 100 },
@@ -150,7 +150,7 @@ describe('advise', () => {
     ).toBe('ready')
   })
 
-  it('requires writes of 1 / schoolShare schools, and never of more than three', () => {
+  it('requires writes of as many schools as 1 / schoolShare, but of at most three', () => {
     const verdictOf = (schools: number, schoolShare: number): string => {
       const thresholds = { ...ready.thresholds, schoolShare }
       return advise({ ...ready, thresholds, seen: { v2: enough, v3: { ...enough, schools } } }).verdict
@@ -167,7 +167,7 @@ describe('advise', () => {
 })
 
 describe('nextStep', () => {
-  it('returns the stage after each stage, and undefined at complete', () => {
+  it('returns the stage that follows each stage, and undefined for complete', () => {
     const steps = (['legacy', 'shadow', 'canary', 'v3', 'complete'] as const).map(
       (stage) => nextStep({ stage })?.stage,
     )
@@ -247,7 +247,7 @@ describe('advise with comparison', () => {
     expect(judged(given)).toEqual(expected)
   }) // prettier-ignore
 
-  it('requires no comparisons for the step to complete, but reports too many differences if there are any', () => {
+  it('requires no comparisons for the step to the stage complete, but reports too many differences', () => {
     expect(judged(nothing, 'complete')).toEqual(['ready'])
     expect(judged({ days: 0, codes: [], traits: [] }, 'complete')).toEqual(['ready'])
     expect(judged({ differing: 4, bound: 0.0061 }, 'complete')).toHaveLength(2)
@@ -255,7 +255,7 @@ describe('advise with comparison', () => {
 })
 
 describe('neededCheck', () => {
-  it('returns the check of replies at shadow, the check of marks read back at canary and v3, and undefined at other stages', () => {
+  it('returns "reply" at shadow, "readBack" at canary and v3, and undefined at other stages', () => {
     expect(stages.map(neededCheck)).toEqual([undefined, 'reply', 'readBack', 'readBack', undefined])
   })
 })

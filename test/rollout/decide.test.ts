@@ -16,7 +16,7 @@ const sideOf = (setting: StageSetting, kind: RequestKind, unit: string) =>
   decide(setting, 'acme', { kind, unit }, () => secret)
 
 describe('decide', () => {
-  it('sends V2 requests to V2 before the stage v3 and to V3 from v3 on, and requests for V3 paths always to V3', () => {
+  it('sends V2 requests to V2 before stage v3 and to V3 from stage v3 on, and requests with V3 paths always to V3', () => {
     for (const stage of stages) {
       if (stage === 'canary') continue
       for (const kind of requestKinds) {
@@ -31,7 +31,7 @@ describe('decide', () => {
     expect(sideOf(settingOf(0), 'v3Path', 'school')).toBe('v3')
   })
 
-  it('moves units to V3 in a fixed order at canary, so that a higher percentage moves no unit back to V2', () => {
+  it('moves units to V3 in a fixed order at canary, so that no higher percentage moves a unit back to V2', () => {
     const units = Array.from({ length: 200 }, (_, index) => `school ${index}`)
     const all = Array.from({ length: 101 }, (_, percent) =>
       units.filter((unit) => sideOf(settingOf(percent), 'batch', unit) === 'v3'),
@@ -49,7 +49,7 @@ describe('decide', () => {
     expect(served(20).length).toBeLessThan(60)
   })
 
-  it('applies the never list before the always list, and both before the percentage', () => {
+  it('gives the never list precedence over the always list, and both lists precedence over the percentage', () => {
     const lists = { always: ['a', 'b'], never: ['b', 'c'] }
     const sides = (percent: number) =>
       ['a', 'b', 'c'].map((name) => sideOf(settingOf(percent, lists), 'batch', name))
@@ -57,12 +57,12 @@ describe('decide', () => {
     expect(sides(100)).toEqual(['v3', 'v2', 'v2'])
   })
 
-  it('assigns a unit to a side by the secret and the partner, so that no client can choose its side', () => {
+  it('derives the side of a unit from the secret and the partner, so that no client can choose its side', () => {
     const places = [positionOf(secret, 'acme', 'x'), positionOf(secret, 'other', 'x')]
     expect(new Set([...places, positionOf(Buffer.from('another secret'), 'acme', 'x')]).size).toBe(3)
   })
 
-  it('returns undefined at canary if the secret that divides the units is missing, and needs no such secret at any other stage', () => {
+  it('returns undefined at canary without the secret that divides the units, but needs no secret at other stages', () => {
     const without = (stage: StageSetting['stage']) =>
       decide({ ...settingOf(50), stage }, 'acme', { kind: 'batch', unit: 'x' }, () => undefined)
     expect(stages.map(without)).toEqual(['v2', 'v2', undefined, 'v3', 'v3'])

@@ -73,7 +73,7 @@ describe('expectOther', () => {
   it.each([
     ['accepts an approver of a change that another operator proposed', bert, 'ann', operators, ''],
     ['refuses the operator who proposed the change', ann, 'ann', operators, 'another operator'],
-    ['refuses the operator who proposed the change if the name differs in capitals only', ann, 'Ann', operators, 'another operator'],
+    ['refuses the operator who proposed the change even if the letter case of the name differs', ann, 'Ann', operators, 'another operator'],
     ['refuses a viewer as approver of a change', { name: 'cleo', role: 'viewer' } as const, 'ann', operators, 'which does not allow approve'],
     ['refuses to approve the proposal of a system user once operators are configured', bert, 'os:alice', operators, 'propose the change again'],
     ['refuses to approve the proposal of an operator who has become an approver', ann, 'bert', operators, 'propose the change again'],

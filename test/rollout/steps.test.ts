@@ -21,7 +21,7 @@ describe('judgeStep', () => {
     }
   })
 
-  it('names both stages when the step would skip a stage', () => {
+  it('refuses a step that skips a stage, and names both stages', () => {
     expect(judgeStep(at('legacy'), at('canary')).error).toMatch(/canary.*legacy/)
     expect(stages.map((stage) => nextOf(stage))).toEqual(['shadow', 'canary', 'v3', 'complete', undefined])
     expect(stages.map(backOf)).toEqual(['legacy', 'legacy', 'shadow', 'shadow', 'shadow'])

@@ -20,7 +20,7 @@ const byScope = (one: CountedEvidence, other: CountedEvidence): number =>
 type KeyRow = { readonly hash_key: Uint8Array }
 
 describe.each(databases)('the evidence store in %s', (_name, { test }) => {
-  test('counts each learner and day once, by school and by check', async (url) => {
+  test('counts each pair of learner and day once for each school and check', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     expect(await store.read('acme')).toEqual([])
     await addTo(store, ['ann/02', 'ben/02', 'ann/03'])
@@ -39,7 +39,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     expect(await store.read('other')).toEqual([])
   })
 
-  test('adds the counts of a request once, even if the request is repeated in the same call or later', async (url) => {
+  test('adds the counts of a request once even if the request is added again, in the same call or later', async (url) => {
     const { store } = await openEvidence(url, { nowMs: START_MS })
     const key = toEvidenceKey(await store.key(scope))
     const again = entryOf(key, ['ann/02'], { request: 'digest-1' })
@@ -51,7 +51,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     expect(kept?.periods).toEqual([{ pairs: 1, differing: 1, schools: [[1], [], [], [], []] }])
   })
 
-  test('adds up the evidence of two instances that store at the same time', async (url) => {
+  test('adds up the evidence that two instances store at the same time', async (url) => {
     const clock = { nowMs: START_MS }
     const [one, other] = [await openEvidence(url, clock), await openEvidence(url, clock)]
     await Promise.all(
@@ -154,7 +154,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     expect(key.covers('2026-11-02')).toBe(false)
   })
 
-  test('ignores damaged rows and reports the evidence as damaged', async (url) => {
+  test('ignores damaged rows, and reports that the evidence is damaged', async (url) => {
     const { store, database } = await openEvidence(url, { nowMs: START_MS })
     const { db } = database
     await addTo(store, ['ann/02'])
@@ -172,7 +172,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
     }
   })
 
-  test('encrypts the key of a period with the secret of the journal, so that the key survives new journal keys', async (url) => {
+  test('encrypts the key of a period with the secret of the journal, so that a change of the journal keys does not affect it', async (url) => {
     const clock = { nowMs: START_MS }
     const { store, database } = await openEvidence(url, clock, { keys: [keyOf('a')] })
     const key = toEvidenceKey(await store.key(scope))
@@ -195,7 +195,7 @@ describe.each(databases)('the evidence store in %s', (_name, { test }) => {
   })
 })
 
-it('the evidence store counts the hashes of a period only once for every thousand added hashes', async () => {
+it('the evidence store counts the stored hashes of a period again only after every thousand new hashes', async () => {
   const { database } = await openEvidence(`sqlite:${await makeFolder()}/journal.db`, { nowMs: START_MS })
   let counted = 0
   const counting: KyselyPlugin = {
@@ -215,7 +215,7 @@ it('the evidence store counts the hashes of a period only once for every thousan
 })
 
 describe('a period of the evidence store that is full', () => {
-  it('accepts only pairs that differ', async () => {
+  it('accepts only pairs with a difference', async () => {
     const { store, database } = await openEvidence(`sqlite:${await makeFolder()}/journal.db`, {
       nowMs: START_MS,
     })

@@ -87,7 +87,7 @@ describe('createLiveSeen', () => {
     expect([...(found?.counts.keys() ?? [])].join()).not.toMatch(/key 1|school-1/)
   })
 
-  it('restarts the counts at a new revision of the stage, but keeps the peak load and the acceptance of the credentials', async () => {
+  it('restarts the counts at a new revision of the stage, but keeps the peak load and whether V3 accepted the credentials', async () => {
     const { one, other, note, kept } = await start()
     one.recordWrite(write(0, 50))
     one.recordCredentials('acme', 'refused')
@@ -108,7 +108,7 @@ describe('createLiveSeen', () => {
     expect(seenOf(await kept(), 'v2')).toMatchObject({ batches: 2, records: MAX_WRITTEN })
   })
 
-  it('reports a failure of the store, and still stops without an error', async () => {
+  it('reports a failure of the store, and can still be stopped without an error', async () => {
     const { one, failures, break: fail } = await start()
     one.recordWrite(write(0, 1))
     fail()

@@ -113,7 +113,7 @@ describe('createLiveGuards', () => {
     expect(judge(await readGuardState(store, 'acme')).kind).toBe('alarm')
   })
 
-  it('judges each revision of the stage only by writes during that revision', async () => {
+  it('judges each revision of the stage only by the writes of that revision', async () => {
     const { store } = await serve(journalUrl())
     await begin(store)
     await store.apply(changeTo(canary(10), { from: canary(20), expectedRevision: 1 }), 'set')

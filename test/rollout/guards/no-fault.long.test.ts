@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { runWithoutFault } from './no-fault.ts'
 
-it('the guards raise no alarm in 1,000 long runs without a fault', () => {
+it('the guards raise no alarm in 1,000 long simulations without a fault', () => {
   let records = 0
   const alarms: unknown[] = []
   for (let seed = 1; seed <= 1_000; seed++) {

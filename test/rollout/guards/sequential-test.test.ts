@@ -50,7 +50,7 @@ const v3Fails =
   ({ side }) => ({ unknown: side === 'v3' ? share : 0.0005, refused: 0.002 })
 
 describe('judge', () => {
-  it('raises an alarm within 10,000 records after V3 begins to fail 5 % of the records, at any time of a long run', () => {
+  it('raises an alarm within 10,000 records after V3 begins to fail 5 % of the records, however long the run has lasted', () => {
     for (const [name, schools, bound] of [
       ['20 schools, 20 % on V3, registers of 30', schoolsOf(20, 4, 0.3, 30), 5_000],
       ['200 schools, 10 % on V3, registers of 30', schoolsOf(200, 20, 0.3, 30), 4_000],
@@ -95,7 +95,7 @@ describe('judge', () => {
     expect(state.kind).toBe(kind)
   }) // prettier-ignore
 
-  it('reports figures only from the time since V3 became worse', () => {
+  it('reports only the figures since V3 became worse', () => {
     const before = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), quiet, 1, { windows: 3_000 }).run
     const { state } = runUntilAlarm(schoolsOf(20, 4, 0.5, 10), v3Fails(1), 2, { after: before })
     const text = state.kind === 'alarm' ? describeAlarm(state.figures) : ''
@@ -144,7 +144,7 @@ describe('atRevision', () => {
     expect(runUntilAlarm(schools, v3Fails(0.5), 1, { after }).state.kind).toBe('alarm')
   })
 
-  it('starts a new episode at a new revision only if trials were counted before', () => {
+  it('starts a new episode at a new revision only if the current episode has trials', () => {
     expect(atRevision(failing, failing.revision)).toBe(failing)
     const other = atRevision(failing, 7)
     expect(other).toEqual({ ...newGuardState, revision: 7, episode: 2 })
@@ -252,7 +252,7 @@ describe('the evidence of the sequential test', () => {
     expect(sum).toBeGreaterThan(0.9)
   })
 
-  it('reaches the evidence 1/alpha in at most the share alpha of runs if V3 is only as bad as tolerated', () => {
+  it('reaches 1/alpha in at most the share alpha of runs in which V3 is only as bad as tolerated', () => {
     const runs = 400
     let [crossed5, crossed20] = [0, 0]
     for (let seed = 1; seed <= runs; seed++) {
@@ -282,7 +282,7 @@ const { evidence } = simulate(
 )
 
 describe('the text that formatGuardState returns', () => {
-  it('has a limited size, and contains the evidence that parseGuardState restores', () => {
+  it('has a limited size, and lets parseGuardState restore the evidence', () => {
     for (const one of [newGuardState, evidence, atRevision(evidence, 5)]) {
       const text = formatGuardState(one)
       const restored = parseGuardState(text)
@@ -299,7 +299,7 @@ describe('the text that formatGuardState returns', () => {
     expect(after.every((log, index) => log <= (before[index] ?? -Infinity))).toBe(true)
   })
 
-  it('is refused by parseGuardState if it is damaged, and is not read as a state without evidence', () => {
+  it('is refused by parseGuardState if it is damaged, instead of being read as a state without evidence', () => {
     const text = formatGuardState(evidence)
     const replaced = [['"windows":', '"windows":-'], ['"logs":[', '"logs":["x",'], ['"revision":0', '"revision":null'], ['"version":2', '"version":3']] as const // prettier-ignore
     const damaged = ['', '[]', '{}', '{"version":1}', '{"version":2}', text.slice(0, -1)]

@@ -21,7 +21,7 @@ const good: TrialResult = { outcome: 'good' }
 const bad: TrialResult = { outcome: 'unknown' }
 
 describe('createTrialWindows', () => {
-  it('counts only the first write of a unit in each window, with any outcome', () => {
+  it('counts only the first write of a unit in each window, whatever its outcome', () => {
     const windows = create()
     windows.begin({ unit: 'a', side: 'v3', receivedMs: 100 })?.end(good)
     expect(windows.begin({ unit: 'a', side: 'v3', receivedMs: 200 })).toBeUndefined()
@@ -36,7 +36,7 @@ describe('createTrialWindows', () => {
     ])
   })
 
-  it('closes windows in order, and each only after its trials have ended', () => {
+  it('closes windows in order, and each window only after its trials have ended', () => {
     const windows = create()
     const slow = windows.begin({ unit: 'a', side: 'v2', receivedMs: 9_000 })
     windows.begin({ unit: 'b', side: 'v3', receivedMs: 11_000 })?.end(bad)
@@ -45,7 +45,7 @@ describe('createTrialWindows', () => {
     expect(windows.close(50_000).map((trials) => trials.map(({ side }) => side))).toEqual([['v2'], ['v3']])
   })
 
-  it('counts a trial that has not ended after three minutes as unknown, and ignores a later end', () => {
+  it('counts a trial as unknown if it has not ended after three minutes, and ignores its later end', () => {
     const windows = create()
     const hanging = windows.begin({ unit: 'a', side: 'v3', receivedMs: 9_000 })
     expect(windows.close(189_999)).toEqual([])
@@ -79,7 +79,7 @@ describe('createTrialWindows', () => {
     expect(windows.close(30_000).map((trials) => trials.length)).toEqual([2])
   })
 
-  it('counts a write on V3 as slow by comparison with writes of similar size on V2 in earlier windows', () => {
+  it('judges whether a write on V3 is slow by V2 writes of similar size in earlier windows', () => {
     const windows = create()
     const fill = (startMs: number, side: 'v2' | 'v3', latencyMs: number): void => {
       for (let unit = 0; unit < 60; unit++) {

@@ -53,7 +53,7 @@ it.each<[name: string, steps: readonly Seen[], clean: boolean]>([
   expect(isCleanAfter(steps)).toBe(clean)
 }) // prettier-ignore
 
-it('isClean returns true if an earlier process stored at the same revision that the partner is clean', () => {
+it('isClean returns true if an earlier process saved at the same revision that the partner is clean', () => {
   const progress = new Map([['acme', { revision: 4, state: 'clean', isQuiet: true } as const]])
   expect(isCleanAfter([['shadow', 4, 0]], { ...nothingKnown, progress })).toBe(true)
 })

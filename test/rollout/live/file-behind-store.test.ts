@@ -17,7 +17,7 @@ describe('the stage of a partner in the configuration file', () => {
   })
 
   it.each([[fileStage('legacy')], [fileStage('canary', { percent: 30 })], [fileStage('complete')]])(
-    'is ignored after a first stage was stored, with a reachable and with an unreachable store: %o',
+    'is ignored after a first stage was stored, whether the store is reachable or not: %o',
     async (file) => {
       const store = new ScriptedStore()
       const first = await startInstance({ store, file: fileStage('shadow') })

@@ -44,7 +44,7 @@ describe('an instance with a pending change of the stage', () => {
     return instance
   }
 
-  it('holds new writes that would change sides, and counts as drained when the writes in progress have ended', async () => {
+  it('holds new writes of units that change sides, and counts as drained when the writes in progress have ended', async () => {
     const { store, pass, begin, read } = await begun()
     const underWay = await begin()
     const revision = store.propose('acme', canary(100))
@@ -88,7 +88,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(held.outcome).toBe('waits')
   })
 
-  it('sends held writes to the old side only after the change was withdrawn', async () => {
+  it('sends held writes to the old side if the change is withdrawn', async () => {
     const { store, pass, begin } = await begun()
     store.propose('acme', canary(100))
     await pass(500)
@@ -108,7 +108,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(store.said(1, 'acme')?.pendingRevision).toBeUndefined()
   })
 
-  it('refuses held writes if the store does not tell it within 15 seconds that the change has ended', async () => {
+  it('refuses held writes if it does not learn from the store within 15 seconds that the change has ended', async () => {
     const { store, pass, begin, log } = await begun()
     store.propose('acme', canary(100))
     await pass(500)
@@ -121,7 +121,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(log).toContain('stageRefused {"partner":"acme","reason":"changing"}')
   })
 
-  it('refuses a write if the maximum number of writes is already held', async () => {
+  it('refuses a write if it already holds the maximum number of writes', async () => {
     const { store, pass, begin } = await startInstance({ options: { maxHeld: 2 } })
     store.set('acme', { stage: 'shadow' })
     store.propose('acme', canary(100))
@@ -131,7 +131,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(all.map(({ outcome }) => outcome)).toEqual(['waits', 'waits', 'ADP_OVERLOADED'])
   })
 
-  it('refuses the latest write of the partner and unit that have the most held writes, when too many are held', async () => {
+  it('refuses the latest write of the partner and unit with the most held writes if it holds too many writes', async () => {
     const { store, stages, pass, log } = await startInstance({ options: { maxHeld: 4 } })
     for (const partner of ['acme', 'beta']) {
       store.set(partner, { stage: 'shadow' })
@@ -148,7 +148,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(log.filter((line) => line.includes('overloaded'))).toHaveLength(3)
   })
 
-  it('does not release held writes because of a late answer of the store from before the change', async () => {
+  it('does not release held writes when a late answer of the store shows the time before the change', async () => {
     const { store, pass, begin } = await begun()
     store.mode = 'hung'
     // The first read of the stages hangs, so a second read starts beside it. The second read sees the stages before the step below, but its
@@ -164,7 +164,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(held.outcome).toBe('waits')
   })
 
-  it('requires a journal entry with the identity of each batch at legacy after it has acknowledged a step to shadow', async () => {
+  it('after it has acknowledged a step to shadow, requires a journal entry with the identity of each batch at legacy', async () => {
     const { store, pass, write } = await startInstance()
     await pass(2_000)
     expect(await write()).toBe('v2 legacy nothing')
@@ -176,7 +176,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(await write()).toBe('v2 legacy identity')
   })
 
-  it('reports that it served writes at legacy while the store was down, before it acknowledges a change', async () => {
+  it('before it acknowledges a change, reports that it served writes at legacy while the store was down', async () => {
     const { store, pass, write } = await startInstance()
     await pass(2_000)
     expect(await write()).toBe('v2 legacy nothing')
@@ -197,7 +197,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(store.said(1, 'acme')).toMatchObject({ pendingRevision: revision })
   })
 
-  it('reports the age of the last unrecorded batch before it acknowledges a change', async () => {
+  it('before it acknowledges a change, reports the age of the last unrecorded batch', async () => {
     const { stages, store, pass } = await begun()
     store.mode = 'down'
     stages.noteUnrecorded('acme')
@@ -217,7 +217,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(store.unrecorded.get('acme')).toBeLessThan(4_600)
   })
 
-  it('reports an unrecorded write of legacy to the store before it acknowledges that its writes have drained', async () => {
+  it('before it acknowledges that its writes have drained, reports an unrecorded write at legacy to the store', async () => {
     const { store, pass, begin } = await startInstance()
     await pass(2_000)
     const write = await begin()
@@ -238,7 +238,7 @@ describe('an instance with a pending change of the stage', () => {
     expect(store.unrecorded.get('acme')).toBeLessThan(600)
   })
 
-  it('saves a change to its own file before it acknowledges the change', async () => {
+  it('before it acknowledges a change, saves the change to its own file', async () => {
     const save = { fails: false }
     const instance = await startInstance({
       options: {
@@ -265,7 +265,7 @@ describe('an instance with a pending change of the stage', () => {
 })
 
 describe('an instance after an operator has taken the partner back to V2', () => {
-  it('sends writes to V2 after its first read of the change, and releases held writes', async () => {
+  it('sends writes to V2 and releases held writes as soon as it has read the change', async () => {
     const { store, pass, begin, write } = await startInstance()
     store.set('acme', canary(50))
     store.propose('acme', { stage: 'v3' })
@@ -350,7 +350,7 @@ describe('an instance with a stale view of the stages', () => {
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('serves writes at shadow only for one resend window while the store is down', async () => {
+  it('serves writes at shadow for only one resend window while the store is down', async () => {
     const { store, pass, write, begin } = await startInstance()
     await pass(2_000)
     store.set('acme', { stage: 'shadow' })
@@ -365,7 +365,7 @@ describe('an instance with a stale view of the stages', () => {
   })
 
   it.each(['both', 'wall'] as const)(
-    'holds the first write after a pause of the process until it has read the stages again, if these clocks advanced: %s',
+    'holds the first write after a pause of the process until it has read the stages again (clocks that advanced: %s)',
     async (clocks) => {
       const { store, pass, pause, begin } = await startInstance({ file: fileStage('v3') })
       await pass(1_000)
@@ -378,7 +378,7 @@ describe('an instance with a stale view of the stages', () => {
     },
   )
 
-  it('reads the stages again before the first write at shadow after a pause of the process', async () => {
+  it('after a pause of the process, reads the stages again before the first write at shadow', async () => {
     const { store, pass, pause, begin } = await startInstance()
     store.set('acme', { stage: 'shadow' })
     await pass(1_000)
@@ -389,7 +389,7 @@ describe('an instance with a stale view of the stages', () => {
     expect(followed.outcome).toBe('v3 canary nothing')
   })
 
-  it('waits only about one second for the stages at legacy after a pause if the store hangs', async () => {
+  it('after a pause of the process, waits for the stages at legacy only about one second if the store hangs', async () => {
     const { store, pass, pause, begin, write } = await startInstance()
     await pass(1_000)
     pause(LEASE_MS)
@@ -403,7 +403,7 @@ describe('an instance with a stale view of the stages', () => {
   })
 
   it.each(['shadow', 'v3'] as const)(
-    'invalidates decisions from before a pause of the process at %s, even if the lease is still valid',
+    'invalidates decisions at %s from before a pause of the process, even if the lease is still valid',
     async (stage) => {
       const { pass, pause, begin } = await startInstance({ file: fileStage(stage) })
       await pass(1_000)
@@ -417,7 +417,7 @@ describe('an instance with a stale view of the stages', () => {
     },
   )
 
-  it('invalidates a decision at shadow after a pause longer than the resend window, even if the store does not answer', async () => {
+  it('invalidates a decision at shadow after a pause of the process that exceeds the resend window, even if the store does not answer', async () => {
     const { store, pass, pause, begin } = await startInstance({ file: fileStage('shadow') })
     await pass(1_000)
     const entry = await begin()
@@ -430,8 +430,8 @@ describe('an instance with a stale view of the stages', () => {
 
   it.each([
     ['keeps', 'shadow', true],
-    ['does not keep', 'v3', false],
-  ] as const)('%s a decision at %s valid while the store is down', async (_what, stage, isCurrent) => {
+    ['invalidates', 'v3', false],
+  ] as const)('%s a decision at %s while the store is down', async (_what, stage, isCurrent) => {
     const { store, pass, begin } = await startInstance({ file: fileStage(stage) })
     await pass(1_000)
     const entry = await begin()
@@ -465,7 +465,7 @@ describe('an instance with a stale view of the stages', () => {
 })
 
 describe('a write that an instance sends to V2', () => {
-  it('needs no journal entry at legacy after all instances have drained and all records for V3 are settled', async () => {
+  it('needs no journal entry at legacy once all instances have drained and all records for V3 are settled', async () => {
     const store = new ScriptedStore()
     store.unsettled.add('acme')
     const { write, pass } = await startInstance({ store })
@@ -480,7 +480,7 @@ describe('a write that an instance sends to V2', () => {
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('must be stored in the journal with the keys of its records at shadow until all live instances have ended their V3 writes', async () => {
+  it('at shadow must be stored in the journal with the keys of its records until all live instances have ended their V3 writes', async () => {
     const store = new ScriptedStore()
     const one = await startInstance({ store, number: 1, file: fileStage('v3') })
     const two = await startInstance({ store, number: 2, file: fileStage('v3') })
@@ -501,7 +501,7 @@ describe('a write that an instance sends to V2', () => {
     expect(await one.write()).toBe('v2 shadow identity')
   })
 
-  it('must be stored in the journal with the keys of its records at legacy while a client may resend a batch that V3 answered', async () => {
+  it('at legacy must be stored in the journal with the keys of its records while a client may resend a batch that V3 answered', async () => {
     const { store, pass, write } = await startInstance()
     store.set('acme', { stage: 'legacy' })
     store.nowMs = 59_999
@@ -512,7 +512,7 @@ describe('a write that an instance sends to V2', () => {
     expect(await write()).toBe('v2 legacy nothing')
   })
 
-  it('must be stored in the journal with the keys of its records at canary', async () => {
+  it('at canary must be stored in the journal with the keys of its records', async () => {
     const { store, pass, write } = await startInstance()
     store.set('acme', canary(0))
     await pass(5_000)
@@ -520,7 +520,7 @@ describe('a write that an instance sends to V2', () => {
   })
 })
 
-describe('an instance that starts with saved stages', () => {
+describe('an instance after a restart', () => {
   const keptAt = async (stage: Stage): Promise<string> => {
     const { store, pass, saved } = await startInstance()
     store.set('acme', { stage, percent: 100 })
@@ -543,14 +543,14 @@ describe('an instance that starts with saved stages', () => {
   it.each([
     ['legacy', 'v2 legacy nothing'],
     ['shadow', 'v2 shadow identity'],
-  ] as const)('serves writes at %s while the store is down', async (stage, expected) => {
+  ] as const)('serves writes at the saved stage %s while the store is down', async (stage, expected) => {
     const { write, stages } = await without(await keptAt(stage))
     expect([stages.isReady(), await write()]).toEqual([true, expected])
     expect(stages.describe()).toMatchObject([{ source: 'kept', stage }])
   })
 
   it.each(['canary', 'v3', 'complete'] as const)(
-    'refuses writes at %s and serves reads while the store is down',
+    'refuses writes and serves reads at the saved stage %s while the store is down',
     async (stage) => {
       const { begin, pass, read } = await without(await keptAt(stage))
       const followed = follow(begin())
@@ -570,7 +570,7 @@ describe('an instance that starts with saved stages', () => {
     expect(followed.outcome).toBe('ADP_STAGE_UNKNOWN')
   })
 
-  it('is not ready, and refuses requests, if no stages were saved and the store is down', async () => {
+  it('is not ready, and refuses requests, if it saved no stages and the store is down', async () => {
     const { begin, pass, read, stages } = await without(undefined)
     const followed = follow(begin())
     await pass(2_000)
@@ -581,7 +581,7 @@ describe('an instance that starts with saved stages', () => {
     ])
   })
 
-  it('reports once that the audit trail of the store does not continue the saved trail, and follows the store', async () => {
+  it('follows the store if the audit trail of the store does not continue the saved trail, and reports this once', async () => {
     const { saved } = await startInstance({ store: storeAt('legacy') })
     const store = storeAt('v3')
     store.isTrailContinued = false
@@ -598,7 +598,7 @@ describe('an instance that starts with saved stages', () => {
     ['cut off', (text: string) => text.slice(0, -5)],
     ['changed', (text: string) => text.replace('legacy', 'shadow')],
     ['empty', () => ''],
-  ])('ignores saved stages whose text is %s', async (_what, damage) => {
+  ])('ignores saved stages if their text is %s', async (_what, damage) => {
     const { stages } = await without(damage(await keptAt('legacy')))
     expect(stages.isReady()).toBe(false)
   })

@@ -103,7 +103,7 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     ],
   ] as const) {
     // prettier-ignore
-    test(`verify() finds ${what}, also after a step back`, async (url) => {
+    test(`verify() detects ${what}, even after a step back`, async (url) => {
       const one = await changed(url, ...statement.split('; '))
       expect((await one.store.verify()).broken).toEqual(broken)
       const { revision = 0 } = (await stageOf(one)) ?? {}
@@ -114,7 +114,7 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     })
   }
 
-  test('verify() finds no break after every kind of change', async (url) => {
+  test('verify() reports no break after a change of each kind', async (url) => {
     const { store } = await changed(url)
     await store.propose({ ...changeTo(canary(5), { expectedRevision: 1, from: shadow }), ...soon })
     await store.apply(backToLegacy, 'back')
@@ -129,7 +129,7 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     ])
   })
 
-  test('verify() finds that the last entries were deleted only if the caller knows the earlier head of the trail', async (url) => {
+  test('verify() needs the earlier head of the trail to detect that the last entries were deleted', async (url) => {
     const one = await changed(url)
     const { head: known } = await one.store.verify()
     await run(one.journal.database.db, 'delete from rollout_audit where entry > 3')
@@ -145,7 +145,7 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     expect((await one.store.snapshot(known)).trail).toBeUndefined()
   })
 
-  test('verify() finds that the whole trail was rewritten only if the caller knows the earlier head of the trail', async (url) => {
+  test('verify() needs the earlier head of the trail to detect that the whole trail was rewritten', async (url) => {
     const one = await changed(url)
     const { db } = one.journal.database
     const { head: known } = await one.store.verify()
@@ -167,7 +167,7 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     ['the stage of another partner', `replace(content, '"acme"', '"other"')`],
   ] as const) {
     // prettier-ignore
-    test(`the stage of a partner comes from the latest readable entry of the partner if the last entry has ${what}`, async (url) => {
+    test(`takes the stage of a partner from the latest readable entry of the partner if the last entry has ${what}`, async (url) => {
       const value = content.startsWith('replace') ? content : `'${content}'`
       const one = await changed(url, `update rollout_audit set content = ${value} where entry = 2`)
       // Entry 1 proposed the step of entry 2, so without entry 2 the step is pending again.
@@ -178,7 +178,7 @@ describe.each(eachDatabase())('the audit trail in %s', (_name, { test }) => {
     })
   }
 
-  test('a change never gets a revision that an instance has acknowledged, even if the entry with that revision was lost', async (url) => {
+  test('never gives a change a revision that an instance has acknowledged, even if the entry with that revision was lost', async (url) => {
     const one = await changed(url)
     await one.store.acknowledge(one.instance(), [acknowledged(8, { revision: 7 })])
     expect(await one.store.apply(backToLegacy, 'back')).toEqual({ kind: 'applied', revision: 9 })

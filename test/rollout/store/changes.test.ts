@@ -18,11 +18,11 @@ it.each([
   ['the end of the resend window after the last unrecorded batch at shadow', at('shadow', 1_000), { notedMs: 2_000 }, 2_100],
   ['the end of the resend window after an instance was killed', at('shadow', 1_000), { notedMs: 2_000, killedMs: 3_000 }, 3_100],
   ['the end of two resend windows after an instance was lost, because the instance may still serve for one window', at('shadow', 1_000), { killedMs: 3_000, lostMs: 2_950 }, 3_150],
-])('quietUntil, the time from which no client can resend an unrecorded batch, is %s', (_name, state, known, untilMs) => {
+])('quietUntil returns the time from which no client can resend an unrecorded batch: %s', (_name, state, known, untilMs) => {
   expect(quietUntil(state, { ...nothing, ...known }, 100)).toBe(untilMs)
 }) // prettier-ignore
 
-it('the store of stages expires a pending change if the database clock was set back by more than the lifetime of a change', async () => {
+it('the store of stages treats a pending change as expired if the database clock was set back by more than the lifetime of a change', async () => {
   const clock = createJournalClock()
   const { journal } = await openSqlite(join(await makeFolder(), 'journal.db'), { clock })
   const store = createRolloutStore(journal.database)

@@ -29,7 +29,7 @@ describe.each(databases)(
     })
 
     for (const when of ['before', 'after'] as const)
-      test(`proposes and approves the change once if the first answers of the store are lost ${when} the change is stored`, async (url) => {
+      test(`proposes and approves the change once even if the first answers of the store are lost ${when} the change is stored`, async (url) => {
         const { store } = await serve(url)
         const losing = losesFirst(store, 'propose', when)
         const proposed = await driveForward(losing, { ...change, approvalForMs: 60_000 }, options)
@@ -44,7 +44,7 @@ describe.each(databases)(
         expect(trail.map(({ action }) => action).toSorted()).toEqual(['approve', 'propose', 'withdraw'])
       })
 
-    test("does not take another operator's proposal for its own if the answer to its proposal was lost", async (url) => {
+    test('does not mistake the proposal of another operator for its own proposal if the answer to its own was lost', async (url) => {
       const { store } = await serve(url)
       const approved = { ...change, approvalForMs: 60_000 }
       await driveForward(store, { ...approved, by: 'bob' }, options)
@@ -95,7 +95,7 @@ it.each([
   ['before', ['before']],
   ['after', ['after']],
 ] as const)(
-  'applyChange applies a change once if the answer was lost %s the change was stored',
+  'applyChange applies a change once even if the answer is lost %s the change is stored',
   async (_when, losses) => {
     const { store, ...own } = losing(...losses)
     expect(await applyChange(own, back, 'back')).toEqual({ kind: 'applied', revision: 2 })

@@ -54,7 +54,7 @@ describe.each(databases)(
       expect(await store.lost()).toMatchObject(lost.instances)
     })
 
-    test('refuses to commit a step to canary if the instance stopped its renewals after the proposal', async (url) => {
+    test('refuses to commit a step to canary if the instance stopped renewing its lease after the proposal', async (url) => {
       const serving = await serve(url)
       const { store, instance } = serving
       await toShadow(serving)
@@ -75,7 +75,7 @@ describe.each(databases)(
       expect(await store.apply(back, 'back')).toMatchObject({ kind: 'applied' })
     })
 
-    test('requires the acknowledgement of the instance when the process of the instance has taken a new lease', async (url) => {
+    test('requires the acknowledgement of the instance once its process has taken a new lease', async (url) => {
       const serving = await serve(url)
       const { store, instance } = serving
       await addCutOff(serving)
@@ -106,7 +106,7 @@ describe.each(databases)(
       await own.close()
     })
 
-    test('refuses a step only for one resend window if the process of the instance has ended', async (url) => {
+    test('refuses a step for only one resend window if the process of the instance has ended', async (url) => {
       const serving = await serve(url)
       const { store } = serving
       const { pid } = spawnSync('true')
@@ -117,7 +117,7 @@ describe.each(databases)(
       expect(nowMs - (killedMs ?? 0)).toBeLessThan(60_000)
     })
 
-    test('dismisses the lost instance when an operator asks for it, and adds the dismissal to the audit trail', async (url) => {
+    test('lets an operator dismiss the lost instance, and adds the dismissal to the audit trail', async (url) => {
       const serving = await serve(url)
       const { store, instance } = serving
       const cutOff = await addCutOff(serving)

@@ -23,7 +23,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     })
   })
 
-  test('reports partners without open or due records for V3 as settled', async (url) => {
+  test('reports a partner as settled if the partner has no open or due records for V3', async (url) => {
     const { store, journal } = await serve(url)
     const settledOf = async (...left: string[]) => [...(await store.snapshot(undefined, left)).settled]
     const batch = await beginNew(journal, batchOf(['a', 'b', 'c']))
@@ -38,7 +38,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await settledOf()).toEqual([])
   })
 
-  test('returns the clients of a partner that wrote through V2, latest first, but no client that was never accepted', async (url) => {
+  test('returns the clients that wrote through V2, latest first, but no client that was never accepted', async (url) => {
     const { store, journal } = await serve(url)
     const write = (key: string, receivedMs: number, given: object) =>
       beginNew(journal, batchOf([key], { receivedMs: 1_000_000 + receivedMs, ...given }))
@@ -53,7 +53,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await store.clients('nobody')).toEqual([])
   })
 
-  test('finds the settled partners among 3,000 partners', async (url) => {
+  test('finds the settled ones among 3,000 partners', async (url) => {
     const { store, journal } = await serve(url)
     await beginNew(journal, batchOf(['a'], { partner: 'open' }))
     const final = await beginNew(journal, batchOf(['b'], { partner: 'final' }))
@@ -63,7 +63,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(settled).toEqual(new Set(['final', ...many]))
   })
 
-  test('keeps the first setting of a partner, and counts its time as the time of an unrecorded batch', async (url) => {
+  test('keeps the first stage of a partner, and counts its time as the time of an unrecorded batch', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     await one.store.begin('acme', shadow)
     const [{ nowMs }, { notedMs }] = [await one.store.snapshot(), await one.store.unrecorded('acme')]
@@ -83,7 +83,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     })
   })
 
-  test('refuses to commit while a newly registered instance has not acknowledged the change', async (url) => {
+  test('refuses to commit a change while a newly registered instance has not acknowledged it', async (url) => {
     const one = await serve(url)
     await one.store.propose({ ...changeTo(shadow), ...soon })
     await one.store.acknowledge(one.instance(), [acknowledged(1)])
@@ -96,7 +96,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await one.store.commit('acme', 1)).toEqual({ kind: 'committed' })
   })
 
-  test('refuses to commit if an instance has acknowledged only an earlier change', async (url) => {
+  test('refuses to commit a change if an instance has acknowledged only an earlier change', async (url) => {
     const one = await serve(url)
     await one.store.propose({ ...changeTo(shadow), ...soon })
     await one.store.acknowledge(one.instance(), [acknowledged(1)])
@@ -112,7 +112,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     })
   })
 
-  test('expires a change that is not committed in time, and then accepts another proposal', async (url) => {
+  test('lets a change expire if it is not committed in time, and then accepts another proposal', async (url) => {
     const one = await serve(url)
     await one.store.propose({ ...changeTo(shadow), ...soon, forMs: 1 })
     await one.store.acknowledge(one.instance(), [acknowledged(1)])
@@ -170,7 +170,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await one.store.verify()).toMatchObject({ head: { entries: 3 }, broken: undefined })
   })
 
-  test('applies either the commit or the step back, never both, if two commands run at once', async (url) => {
+  test('applies either a commit or a step back, never both, if both arrive at the same time', async (url) => {
     const one = await serve(url)
     const command = await openRolloutStore({ url })
     onTestFinished(() => command.close())
@@ -219,7 +219,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await one.store.commit('acme', 2)).toEqual({ kind: 'committed' })
   })
 
-  test('returns only the last acknowledgements of live instances', async (url) => {
+  test('returns only the latest acknowledgements of live instances', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     const row = acknowledged(4, { partner: 'acme', revision: 3, writesV2: 7, writesV3: 8 })
     await one.store.acknowledge(one.instance(), [acknowledged(4), { ...row, partner: 'b' }])
@@ -240,7 +240,7 @@ describe.each(databases)('the store of stages in %s', (_name, { test }) => {
     expect(await said()).toHaveLength(2)
   })
 
-  test('applies concurrent changes of a stored text one after the other', async (url) => {
+  test('applies concurrent updates of a stored text one after the other', async (url) => {
     const [one, other] = [await serve(url), await serve(url)]
     expect(await one.store.readText('acme')).toBeUndefined()
     const count = (text = '0'): string => String(Number(text) + 1)
