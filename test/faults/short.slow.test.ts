@@ -32,7 +32,7 @@ describe.concurrent('the short fault run', () => {
     expect([kills > 0, busy > 0, failpoints > 0]).toEqual([true, true, true])
   })
 
-  test('reports doubled marks when it kills an adapter without a journal', { timeout }, async () => {
+  test('finds doubled marks if it kills an adapter that has no journal', { timeout }, async () => {
     const result = await runScenario(
       {
         ...{ name: 'forgetful', store: 'none', kills: { failpointShare: 0.5, lifeMs: [20, 150] } },

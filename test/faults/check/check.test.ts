@@ -77,8 +77,8 @@ const rows: [name: string, writes: WriteHistory[], effects: EffectEntry[], findi
   ['refused and not recorded', [sent('a', 1, [[2, refused]], invalid)], [], none],
   ['answered "created" after answers that were not final', [sent('a', 1, [[2, notApplied], [3, unknown], [4, created('a')]])], [effect('a', 1)], none],
   ['answered "created" twice', [sent('a', 1, [[2, created('a')], [3, created('a')]])], [effect('a', 1)], none],
-  ['rejected as a whole before and after its final answer', [sent('a', 1, [[2, busy], [3, created('a')], [4, busy]])], [effect('a', 1)], none],
-  ['recorded but only ever rejected as a whole', [sent('a', 1, [[2, busy]])], [effect('a', 1)], ['unsettled a: last answer busy, recorded 1 times']],
+  ['rejected with its whole batch before and after its final answer', [sent('a', 1, [[2, busy], [3, created('a')], [4, busy]])], [effect('a', 1)], none],
+  ['recorded although its batch was always rejected as a whole', [sent('a', 1, [[2, busy]])], [effect('a', 1)], ['unsettled a: last answer busy, recorded 1 times']],
   ['answered "created" but never recorded', [sent('a', 1, [[2, created('a')]])], [], ['lost a: answered created, but never recorded']],
   ['recorded twice', [sent('a', 1, [[2, created('a')]])], [effect('a', 1), effect('a', 4)], ['doubled a: recorded as effects 1, 4']],
   ['recorded but never answered', [sent('a', 1, [])], [effect('a', 1)], ['unsettled a: last answer nothing, recorded 1 times']],
@@ -92,7 +92,7 @@ const rows: [name: string, writes: WriteHistory[], effects: EffectEntry[], findi
   ['answered with the id of another mark', [sent('a', 1, [[2, created('a', { externalId: 'id-2' })]])], [effect('a', 1)], ['falseAnswer a: answered created with an id that it does not have']],
   ['answered "created" and then "unknown"', [sent('a', 1, [[2, created('a')], [3, unknown]])], [effect('a', 1)], ['falseAnswer a: answered created and then unknown']],
   ['answered "created" between replies without an outcome', [sent('a', 1, [[2, noOutcome], [3, created('a')], [4, noOutcome], [5, created('a')]])], [effect('a', 1)], none],
-  ['recorded but only ever answered without an outcome', [sent('a', 1, [[2, noOutcome]])], [effect('a', 1)], ['unsettled a: last answer noOutcome, recorded 1 times']],
+  ['recorded but never answered with an outcome', [sent('a', 1, [[2, noOutcome]])], [effect('a', 1)], ['unsettled a: last answer noOutcome, recorded 1 times']],
   ['recorded although no client sent it', [], [effect('x', 1)], ['stranger x: recorded, but no client sent it']],
   ['recorded without its name', [], [effect('x', 1, { comment: null })], ['stranger effect 1: recorded, but no client sent it']],
   ['recorded with other values', [sent('a', 1, [[2, created('a')]])], [effect('a', 1, { code: 'code-2', minutesLate: 3 })], ['stranger a: recorded with another code, minutesLate']],
@@ -109,11 +109,11 @@ const onItsOwn = ['falseAnswer a: answered not applied, then applied without its
 const times: [name: string, write: WriteHistory, forwards: Forward[], findings: string[]][] = [
   ['answered "not applied", resent and then applied', sent('a', [1, 4], [[2, notApplied], [6, created('a')]]), [{ at: 5, status: 201 }], none],
   ['answered "not applied" and applied before its client resent it', sent('a', [1, 4], [[2, notApplied], [6, created('a')]]), [{ at: 3, status: 201 }], onItsOwn],
-  ['answered "not applied" and perhaps applied by a request without an answer', sent('a', [1, 4], [[2, notApplied], [6, created('a')]]), [{ at: 3, status: undefined }], onItsOwn],
+  ['answered "not applied" and then perhaps applied by a request without an answer', sent('a', [1, 4], [[2, notApplied], [6, created('a')]]), [{ at: 3, status: undefined }], onItsOwn],
   ['answered "not applied" after V3 rejected it, and applied after a resend', sent('a', [1, 4], [[3, notApplied], [6, created('a')]]), [{ at: 2, status: 503 }, { at: 5, status: 201 }], none],
   ['answered "not applied" although it had been applied', sent('a', [1, 4], [[3, notApplied], [6, created('a')]]), [{ at: 2, status: 201 }], ['falseAnswer a: answered not applied, but the service had it']],
-  ['rejected as a whole and applied before its client resent it', sent('a', [1, 4], [[2, busy], [6, created('a')]]), [{ at: 3, status: 201 }], onItsOwn],
-  ['rejected as a whole while an earlier request was in progress', sent('a', [1, 2, 5], [[3, busy], [6, created('a')]]), [{ at: 4, status: 201 }], none],
+  ['rejected with its whole batch and applied before its client resent it', sent('a', [1, 4], [[2, busy], [6, created('a')]]), [{ at: 3, status: 201 }], onItsOwn],
+  ['rejected with its whole batch while an earlier request was in progress', sent('a', [1, 2, 5], [[3, busy], [6, created('a')]]), [{ at: 4, status: 201 }], none],
   ['answered "created" before V3 received it', sent('a', 1, [[2, created('a')]]), [{ at: 3, status: 201 }], ['falseAnswer a: answered created before it was sent to the service']],
 ] // prettier-ignore
 
@@ -134,17 +134,17 @@ test.each(again)('the fault check reports %s', (_name, given, finding) => {
   expect(check([], [], given)).toEqual([finding])
 })
 
-const alterations: [comment: string, echoed: string, verdict: 'accepts the reply' | 'reports the reply'][] = [
-  [' w-000001 ', 'w-000001', 'accepts the reply'],
-  ['w-000001 Jose\u0301', 'w-000001 Jos\u00e9', 'accepts the reply'],
-  ['w-000001 a\r\nb', 'w-000001 a\nb', 'accepts the reply'],
-  ['w-000001 long', 'w-000001 lo', 'accepts the reply'],
-  ['w-000001', 'w-000001 other', 'reports the reply'],
+const alterations: [verdict: 'accepts the reply' | 'reports the reply', echoed: string, comment: string][] = [
+  ['accepts the reply', 'w-000001', ' w-000001 '],
+  ['accepts the reply', 'w-000001 Jos\u00e9', 'w-000001 Jose\u0301'],
+  ['accepts the reply', 'w-000001 a\nb', 'w-000001 a\r\nb'],
+  ['accepts the reply', 'w-000001 lo', 'w-000001 long'],
+  ['reports the reply', 'w-000001 other', 'w-000001'],
 ]
 
 test.each(alterations)(
-  'the fault check, for a service that alters values, compares the sent comment %j with the comment %j of the reply and %s',
-  (comment, echoed, verdict) => {
+  'the fault check %s of a service that alters values if the reply has the comment %j and the write had the comment %j',
+  (verdict, echoed, comment) => {
     const isOwn = verdict === 'accepts the reply'
     const name = 'w-000001'
     const write = sent(name, 1, [[2, created(echoed)]], { write: { name, comment } })
@@ -185,9 +185,9 @@ test('the fault check reports an older write that was applied again after a newe
 const supersededOnes: [name: string, older: WriteHistory, effects: EffectEntry[], findings: string[]][] = [
   ['after a newer write was recorded', sent('old', 1, [[2, notApplied], [9, superseded]]), [effect('new', 1)], none],
   ['although it was recorded', sent('old', 1, [[2, notApplied], [9, superseded]]), [effect('old', 1), effect('new', 2)], ['falseAnswer old: answered superseded, but recorded']],
-  ['although the newer write was never recorded', sent('old', 1, [[9, superseded]]), [], ['lost new: answered created, but never recorded', 'falseAnswer old: answered superseded, but no newer one was recorded']],
+  ['although no newer write was recorded', sent('old', 1, [[9, superseded]]), [], ['lost new: answered created, but never recorded', 'falseAnswer old: answered superseded, but no newer one was recorded']],
   ['and later as not applied', sent('old', 1, [[2, superseded], [9, notApplied]]), [effect('new', 1)], ['falseAnswer old: answered superseded and then notApplied']],
-  ['because of a mark that was older', sent('old', 5, [[6, superseded]]), [effect('new', 1)], ['falseAnswer old: answered superseded, but no newer one was recorded']],
+  ['because of an older mark', sent('old', 5, [[6, superseded]]), [effect('new', 1)], ['falseAnswer old: answered superseded, but no newer one was recorded']],
 ] // prettier-ignore
 
 test.each(withVerdict(supersededOnes))(
@@ -204,7 +204,7 @@ const conflicts: [name: string, first: EffectEntry[], findings: string[]][] = [
 ] // prettier-ignore
 
 test.each(withVerdict(conflicts))(
-  'the fault check %s a 409 to a second mark from a service with one mark per key: %s',
+  'the fault check %s the answer 409 to a second write, for a service with one mark per key, if %s',
   (_verdict, _name, recorded, findings) => {
     const second = sent('second', 3, [[4, { kind: 'refused', status: 409 }]])
     const writes = [sent('first', 1, [[2, created('first')]]), second]
@@ -216,12 +216,12 @@ const overtakings: [name: string, older: WriteHistory, newer: WriteHistory, over
   ['later', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new')]]), 1],
   ['at the same time', sent('old', 2, [[5, unknown]]), sent('new', 1, [[4, created('new')]]), 1],
   ['earlier', sent('old', 5, [[6, unknown]]), sent('new', 1, [[4, created('new')]]), 0],
-  ['later, and the first write was answered as superseded', sent('old', 1, [[2, unknown], [5, superseded]]), sent('new', 3, [[4, created('new')]]), 1],
+  ['later and the first write was answered as superseded', sent('old', 1, [[2, unknown], [5, superseded]]), sent('new', 3, [[4, created('new')]]), 1],
   ['later for another session', sent('old', 1, [[2, unknown]]), sent('new', 3, [[4, created('new', { event: 'event-2' })]], { write: { event: 'event-2' } }), 0],
 ] // prettier-ignore
 
 test.each(overtakings.map((row) => [row[3] === 1 ? 'accepts' : 'reports', ...row] as const))(
-  'the fault check %s an unrecorded write that was answered "unknown" if another write was sent %s',
+  'the fault check %s an unrecorded write with the answer "unknown" if another write was sent %s',
   (_verdict, _name, older, newer, overtaken) => {
     const result = checked([older, newer], [effect('new', 1, { event: newer.write.event })])
     const kinds = result.findings.map(({ kind }) => kind)
@@ -229,7 +229,7 @@ test.each(overtakings.map((row) => [row[3] === 1 ? 'accepts' : 'reports', ...row
   },
 )
 
-test('the fault check reports a write as lent if the write reached the service with the token of another client', () => {
+test('the fault check reports a write that reached the service with the token of another client', () => {
   const write = sent('a', 1, [[4, created('a')]], { token: 'one' })
   const find = (token: string): string[] =>
     kindsOf([write], [effect('a', 1)], { forwards: { a: [{ at: 2, status: 201, token }] } })
@@ -242,12 +242,12 @@ const posted = (at: number): Forward => ({ at, status: 201, face: 'V3' })
 const twice = sent('a', [1, 4], [[3, noOutcome], [6, created('a')]]) // prettier-ignore
 
 test.each(withVerdict<[string, EffectEntry[], Forward[], string[]]>([
-  ['V2 alone, as often as it was sent', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1), relayed(5, 4)], []],
-  ['V2 more often than it was sent', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1)], ['doubled a']],
-  ['V2 with one request that was relayed twice', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1), relayed(5, 1)], ['doubled a']],
-  ['V2 with a request that no client has sent', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1), relayed(5, 3)], ['doubled a']],
-  ['both interfaces', effects(['a', 'V2'], ['a', 'V3']), [relayed(2, 1), posted(5)], ['doubled a']],
-  ['V3', effects(['a', 'V3'], ['a', 'V3']), [posted(2), posted(5)], ['doubled a']],
+  ['V2 after two relayed requests', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1), relayed(5, 4)], []],
+  ['V2 after only one relayed request', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1)], ['doubled a']],
+  ['V2 after one request was relayed twice', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1), relayed(5, 1)], ['doubled a']],
+  ['V2 after the relay of a request that no client sent', effects(['a', 'V2'], ['a', 'V2']), [relayed(2, 1), relayed(5, 3)], ['doubled a']],
+  ['V2 and V3, once by each', effects(['a', 'V2'], ['a', 'V3']), [relayed(2, 1), posted(5)], ['doubled a']],
+  ['V3 alone', effects(['a', 'V3'], ['a', 'V3']), [posted(2), posted(5)], ['doubled a']],
 ]))('the fault check %s a write that was sent twice and recorded twice by %s', (_verdict, _name, recorded, forwards, kinds) => {
   expect(kindsOf([twice], recorded, { forwards: { a: forwards } })).toEqual(kinds)
 }) // prettier-ignore
@@ -257,16 +257,16 @@ const newer = sent('new', 4, [[6, created('new')]])
 const resent = [relayed(2, 1), relayed(8, 7)]
 
 test.each(withVerdict<[string, EffectEntry[], Record<string, Forward[]>, string[]]>([
-  ['by V2 alone because its client resent it', effects(['old', 'V2'], ['new', 'V2'], ['old', 'V2']), { old: resent, new: [relayed(5, 4)] }, []],
-  ['by V2 alone over a mark of V3 because its client resent it', effects(['old', 'V2'], ['new', 'V3'], ['old', 'V2']), { old: resent, new: [posted(5)] }, []],
-  ['by V2 although V3 received it too', effects(['old', 'V2'], ['new', 'V3'], ['old', 'V2']), { old: [...resent, posted(3)], new: [posted(5)] }, ['order old']],
-  ['by V2 when only its first request was relayed, late', effects(['new', 'V2'], ['old', 'V2']), { old: [relayed(8, 1)], new: [relayed(5, 4)] }, ['falseAnswer old', 'order old']],
+  ['by V2 alone after its client resent it', effects(['old', 'V2'], ['new', 'V2'], ['old', 'V2']), { old: resent, new: [relayed(5, 4)] }, []],
+  ['by V2 alone, over a mark of V3, after its client resent it', effects(['old', 'V2'], ['new', 'V3'], ['old', 'V2']), { old: resent, new: [posted(5)] }, []],
+  ['by V2 although V3 also received the older write', effects(['old', 'V2'], ['new', 'V3'], ['old', 'V2']), { old: [...resent, posted(3)], new: [posted(5)] }, ['order old']],
+  ['by V2 because its first request was relayed late', effects(['new', 'V2'], ['old', 'V2']), { old: [relayed(8, 1)], new: [relayed(5, 4)] }, ['falseAnswer old', 'order old']],
   ['by V3', effects(['new', 'V2'], ['old', 'V3']), { old: [posted(8)], new: [relayed(5, 4)] }, ['falseAnswer old', 'order old']],
-]))('the fault check %s an older write that is recorded after a newer write %s', (_verdict, _name, recorded, forwards, kinds) => {
+]))('the fault check %s an older write that was recorded after a newer write, %s', (_verdict, _name, recorded, forwards, kinds) => {
   expect(kindsOf([old, newer], recorded, { forwards })).toEqual(kinds)
 }) // prettier-ignore
 
-test('the fault check reports a write that its client gave up only if the service recorded the write twice', () => {
+test('the fault check accepts a write that its client gave up, unless the service recorded the write twice', () => {
   const abandoned = sent('a', 1, [[3, noOutcome]], { isAbandoned: true })
   expect(kindsOf([abandoned], [])).toEqual([])
   const recorded = effects(['a', 'V2'], ['a', 'V3'])
@@ -284,7 +284,7 @@ test.each(
     ['before the newer write was sent', [relayed(2, 1)], ['falseAnswer gone']],
   ]),
 )(
-  'the fault check %s a write that was superseded by an older write, which V2 received %s',
+  'the fault check %s that an older write superseded a newer write if V2 received the older write %s',
   (_verdict, _name, forwards, kinds) => {
     const given = { forwards: { retried: forwards, gone: [] } }
     expect(kindsOf([retried, gone], effects(['retried', 'V2']), given)).toEqual(kinds)
@@ -296,10 +296,10 @@ const drained: [name: string, sends: number[], school: string, recorded: EffectE
   ['before a newer write for V3 was sent', [1], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1)], new: [posted(6)] }, ['order old']],
   ['and recorded before V3 recorded a newer write', [1], 'school-1', effects(['old', 'V2'], ['new', 'V3']), { old: [relayed(2, 1)], new: [posted(6)] }, []],
   ['after a newer write for V3 was sent', [1], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(6, 1)], new: [posted(6)] }, []],
-  ['before and after a newer write for V3 was sent', [1, 7], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1), relayed(8, 7)], new: [posted(6)] }, []],
-  ['for another school than the newer write on V3', [1], 'school-2', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1)], new: [posted(6)] }, []],
-  ['and that V3 received too', [1], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1), posted(3)], new: [posted(6)] }, []],
-  ['while V2 also received the newer write', [1], 'school-1', effects(['new', 'V2'], ['old', 'V2']), { old: [relayed(2, 1)], new: [relayed(6, 5)] }, []],
+  ['both before and after a newer write for V3 was sent', [1, 7], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1), relayed(8, 7)], new: [posted(6)] }, []],
+  ['for another school than that of a newer write on V3', [1], 'school-2', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1)], new: [posted(6)] }, []],
+  ['and V3 received too', [1], 'school-1', effects(['new', 'V3'], ['old', 'V2']), { old: [relayed(2, 1), posted(3)], new: [posted(6)] }, []],
+  ['before V2 also received a newer write', [1], 'school-1', effects(['new', 'V2'], ['old', 'V2']), { old: [relayed(2, 1)], new: [relayed(6, 5)] }, []],
 ] // prettier-ignore
 
 test.each(withVerdict(drained))(

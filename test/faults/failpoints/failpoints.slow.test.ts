@@ -39,7 +39,7 @@ const commits: [failpoint: Omit<Failpoint, 'store'>, end: unknown, kept: number[
 ]
 
 test.each(commits)(
-  'a process that commits to SQLite with the failpoint %o ends with %s and leaves the commits %j in the database',
+  'a process with the failpoint %o in its SQLite commits ends with %s, and leaves the commits %j in the database',
   async (point, end, kept) => {
     const folder = mkdtempSync(join(tmpdir(), 'markbridge-failpoint-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))
@@ -57,7 +57,7 @@ test.each(commits)(
 )
 
 describe.skipIf(missingPostgres() !== undefined)('a failpoint with PostgreSQL', () => {
-  test('kills the process before or after the server has the chosen commit', async () => {
+  test('kills the process before or after the chosen commit reaches the server', async () => {
     const postgres = await startPostgres()
     onTestFinished(() => postgres.close())
     for (const [point, end, kept] of commits) {

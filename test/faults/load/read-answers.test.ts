@@ -37,7 +37,7 @@ test.each([
   expect(readAnswers(reply, 4)).toEqual(answers)
 }) // prettier-ignore
 
-test('readAnswers throws if a reply has too few parts or breaks off', () => {
+test('readAnswers throws if a reply has too few parts or is cut off', () => {
   const reply = batchReply([201, record])
   expect(() => readAnswers(reply, 2)).toThrow('1 parts for 2 records')
   expect(() => readAnswers({ ...reply, body: reply.body.subarray(0, -8) }, 1)).toThrow()

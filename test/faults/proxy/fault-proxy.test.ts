@@ -56,7 +56,7 @@ describe('the fault proxy, for an HTTP request', () => {
     },
   )
 
-  test('forwards two requests over the same connection to the service', async () => {
+  test('forwards two requests over one connection', async () => {
     const { upstream, targets } = await service()
     const { post } = await proxyTo({ targets, plan: script({ kind: 'pass' }, { kind: 'pass' }) })
     await post()
@@ -76,7 +76,7 @@ describe('the fault proxy, for an HTTP request', () => {
 })
 
 describe('the fault proxy, for a connection', () => {
-  test('refuses a connection without contacting the service if the plan says `refuse`', async () => {
+  test('refuses a connection without a call to the service if the plan says `refuse`', async () => {
     const { upstream, targets, whole } = await service()
     const faults = ['refuse', 'pass'] as const
     let at = 0
@@ -103,7 +103,7 @@ describe('the fault proxy, for a connection', () => {
     return { proxy, client: await RawClient.open(proxy.port) }
   }
 
-  test('passes bytes of any protocol both ways, and cuts the connection after a number of bytes from the service', async () => {
+  test('passes bytes of any protocol in both directions, and cuts the connection after a number of bytes from the service', async () => {
     const { proxy, client } = await echoed({ cutAfter: 4 })
     client.send('ab')
     await client.until('ab')
@@ -175,7 +175,7 @@ describe('a plan of drawFaults', () => {
     expect(seen.pass).toBe(10_000 - seen.resetBefore - seen.truncate)
   })
 
-  test('applies no fault once the proxy has stopped its faults', async () => {
+  test('draws no fault once the proxy has stopped its faults', async () => {
     const { targets, whole } = await service()
     const { proxy, post } = await proxyTo({
       targets,

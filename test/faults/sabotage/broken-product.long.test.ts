@@ -49,7 +49,7 @@ async function writeTwice(imports: readonly string[]): Promise<readonly Finding[
 }
 
 test(
-  'the fault check reports marks that stay unknown if the adapter lets times of receipt run backwards',
+  'the fault check reports marks that stay unknown if the adapter lets its times of receipt go backwards',
   { timeout },
   async () => {
     const [sound, broken] = await Promise.all([writeTwice([]), writeTwice([defect('date-backwards')])])
@@ -84,7 +84,7 @@ async function strikeAll(
 }
 
 test(
-  'the fault check reports that a damaged journal was trusted if the adapter uses a journal that was deleted or replaced',
+  'the fault check reports that the adapter trusted a damaged journal if the adapter uses a journal that was deleted or replaced',
   { timeout },
   async () => {
     const kinds = ['deleted', 'oldCopy', 'emptied'] as const

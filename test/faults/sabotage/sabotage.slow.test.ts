@@ -170,7 +170,7 @@ test('the fault check finds nothing if the adapter has no defect', async () => {
   expect(load.history().writes.length).toBeGreaterThanOrEqual(SOUND)
 })
 
-test('the fault check finds exactly the injected faults if records are dropped, duplicated or answered for one another', async () => {
+test('the fault check finds exactly the injected faults if the adapter drops or duplicates records, or swaps their answers', async () => {
   const broken = { dropped: [] as string[], doubled: [] as string[], swapped: [] as string[] }
   const { findings } = await findingsBetween(2, {
     behind: breakWrites(2, 0.005, broken),

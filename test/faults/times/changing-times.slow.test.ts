@@ -9,7 +9,7 @@ import { startServiceTimes } from './service-times.ts'
 
 // `npm run test:faults -- --only changingTimes` runs a hundred seeds.
 test.each([1, 5, 9])(
-  'the adapter loses, doubles or reorders no mark while the clock, time zone and precision of the service change (seed %i)',
+  'the adapter loses, doubles and reorders no mark while the clock, time zone and precision of the service change (seed %i)',
   { timeout: 120_000 },
   async (seed) => {
     const result = await runTimes({ seed })
