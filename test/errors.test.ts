@@ -5,7 +5,7 @@ import { AdapterError, type ErrorCode, errorRules, formatLocation, toErrorBody }
 const codes = Object.keys(errorRules) as ErrorCode[]
 
 describe('errorRules', () => {
-  it.each(codes)('gives the error %s an HTTP status in the range of its error class', (code) => {
+  it.each(codes)('assigns the error %s an HTTP status in the range of its error class', (code) => {
     const rule = errorRules[code]
     const range = {
       request: [400, 415],
@@ -71,7 +71,7 @@ it.each([
 })
 
 describe('toErrorBody', () => {
-  it('returns the code, the message and the details, of which the first has the location (batch-wire 5)', () => {
+  it('returns the code, the message and the details, and adds the location to the first detail (batch-wire 5)', () => {
     const details = [{ code: 'x', message: 'y', target: 'z' }]
     expect(
       toErrorBody(new AdapterError('ADP_HEADER', 'no colon', { at: { part: 2, offset: 9 }, details })),

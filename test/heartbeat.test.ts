@@ -21,7 +21,7 @@ function started() {
   return { clock, turns: () => turns, stop, end }
 }
 
-it('the heartbeat runs a duty one interval after the previous turn of the duty has ended, and once more at the stop', async () => {
+it('the heartbeat runs a duty one interval after the previous run has ended, and once more when the heartbeat stops', async () => {
   const { clock, turns, stop, end } = started()
   await clock.pass(500)
   expect(turns()).toBe(1)
@@ -41,7 +41,7 @@ it('the heartbeat runs a duty one interval after the previous turn of the duty h
   expect(turns()).toBe(3)
 })
 
-it('the heartbeat stops after five seconds even if a turn of a duty does not end', async () => {
+it('the heartbeat stops after five seconds even if a run of a duty does not end', async () => {
   const { clock, turns, stop } = started()
   await clock.pass(100)
   let isStopped = false
@@ -53,7 +53,7 @@ it('the heartbeat stops after five seconds even if a turn of a duty does not end
   expect(turns()).toBe(1)
 })
 
-it('the heartbeat reports only the first of several failures in a row, and continues with all duties', async () => {
+it('the heartbeat reports only the first of several consecutive failures, and continues with all duties', async () => {
   const clock = createManualClock()
   const results = [true, false, false, true, false]
   let others = 0
@@ -72,7 +72,7 @@ it('the heartbeat reports only the first of several failures in a row, and conti
   await stop()
 })
 
-it('actOnEach acts on all items in turn, even after a failure, and rejects with the first failure', async () => {
+it('actOnEach processes all items one after another, even after a failure, and rejects with the first failure', async () => {
   const done: number[] = []
   const act = async (item: number): Promise<void> => {
     done.push(item)

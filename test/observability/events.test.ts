@@ -40,7 +40,7 @@ describe('createEvents', () => {
   } as const
   const passed = { partner: 'acme', method: 'PATCH', status: 204, durationMs: 5, queuedMs: 1 } as const
 
-  it('writes exactly the fields of each event to one log line', () => {
+  it('writes one log line for each event, with exactly the fields of the event', () => {
     expect(
       written('trace', (events) => {
         events.batchAnswered(batch)

@@ -91,7 +91,7 @@ describe('createMetrics', () => {
     ])
   })
 
-  it('counts V3 calls by class of status, and counts calls that waited in the queue or left it', async () => {
+  it('counts V3 calls by status class, and counts calls that waited in the queue or left the queue early', async () => {
     const metrics = createMetrics()
     for (const status of [201, 204, 404, 429, 503, undefined])
       metrics.called({ kind: 'write', status, durationMs: 250 })
@@ -127,7 +127,7 @@ describe('createMetrics', () => {
     ])
   })
 
-  it('leaves out the value of a gauge that cannot be read', async () => {
+  it('omits a gauge whose value cannot be read', async () => {
     const metrics = createMetrics()
     let reading = Promise.resolve([{ partner: 'acme', value: 3 }])
     metrics.addGauge('kept', 'What is kept.', () => reading, { labels: ['partner'] })
@@ -136,7 +136,7 @@ describe('createMetrics', () => {
     expect(await samples(metrics)).toEqual([])
   })
 
-  it('shares no metric with another set of metrics, and includes the metrics of the process', async () => {
+  it('creates metrics that are independent of other calls, and includes the metrics of the process', async () => {
     const [one, other] = [createMetrics(), createMetrics()]
     createEvents(createLogger('silent'), one.instruments).internalError({ errorName: 'Error', stack: [] })
     expect(await samples(one)).toEqual(['markbridge_internal_errors_total 1'])

@@ -104,7 +104,7 @@ it('the adapter adds a span for a batch to the trace of the client, with a child
   expect(sent.sort()).toEqual(calls.map((spanId) => `00-${TRACE}-${spanId}-01`).sort())
 })
 
-it('the adapter names the span of the call in traceparent when it forwards a request', async () => {
+it('the adapter sends the id of the span of the call in traceparent when it forwards a request', async () => {
   const { collector, upstream, adapter, end } = await startTraced(
     onePartner({ stage: 'legacy' }),
     replyWith(200, {}),

@@ -72,7 +72,7 @@ async function strike(port: number, faults: Fault[], heads: string[] = []): Prom
   return proxy
 }
 
-describe.skipIf(missing !== undefined)('the adapter, when a client posts a batch and SAP CAP is V3', () => {
+describe.skipIf(missing !== undefined)('a batch that the adapter posts to SAP CAP as V3', () => {
   describe.each(modes)('with records written %s', (_mode, mode) => {
     const writing = (v3: object = {}) =>
       onePartner({ v3: { ...mode, readBackAfterMs: [50, 200], batchRecordMs: 20, ...v3 } })
@@ -80,7 +80,7 @@ describe.skipIf(missing !== undefined)('the adapter, when a client posts a batch
       (await theCap()).marks(event).map((mark) => mark.Attendee_ExternalID)
 
     it.each([['full'], ['minimal']])(
-      'stores each record as one mark with the body profile %s',
+      'is stored with one mark per record if the body profile is %s',
       async (bodyProfile) => {
         const heads: string[] = []
         const { url } = await strike((await theCap()).port, [], heads)
@@ -101,7 +101,7 @@ describe.skipIf(missing !== undefined)('the adapter, when a client posts a batch
       },
     )
 
-    it('reports an unknown event and an unknown code as V2 errors, and stores the other records', async () => {
+    it('gets V2 errors for an unknown event and an unknown code, and its other records are stored', async () => {
       const adapter = await startAdapter((await theCap()).url, writing())
       const event = nextEvent()
       const none = `ffffffff${guid(1).slice(8)}`
@@ -121,7 +121,7 @@ describe.skipIf(missing !== undefined)('the adapter, when a client posts a batch
       expect(await learnersIn(event)).toEqual(learnersOf(COUNT).slice(3))
     })
 
-    it('finds marks by ids in upper case when it reads lost writes back', async () => {
+    it('is read back by ids in upper case if the replies were lost', async () => {
       const { port } = await theCap()
       const adapter = await startAdapter((await strike(port, [{ kind: 'resetAfter' }])).url, writing())
       const id = (n: number): string => `abcdef${guid(n).slice(6)}`
@@ -140,7 +140,7 @@ describe.skipIf(missing !== undefined)('the adapter, when a client posts a batch
       ['cut off', { kind: 'truncate', bytes: 500 }, {}],
       ['late', { kind: 'stall', ms: 5_000 }, { timeouts: { headersMs: 2_000, bodyMs: 2_000 } }],
       ['lost together with the request', { kind: 'resetBefore' }, {}],
-    ])('stores each record as one mark when replies are %s', async (_what, fault, v3) => {
+    ])('is stored with one mark per record if replies are %s', async (_what, fault, v3) => {
       const { port } = await theCap()
       const write = async (bodyProfile: string): Promise<void> => {
         const { url } = await strike(port, Array<Fault>(3).fill(fault))
@@ -152,7 +152,7 @@ describe.skipIf(missing !== undefined)('the adapter, when a client posts a batch
       await Promise.all([write('full'), write('minimal')])
     })
 
-    it('stores each record as one mark if the adapter is killed before the replies arrive', async () => {
+    it('is stored with one mark per record if the adapter is killed before the replies arrive', async () => {
       const { port } = await theCap()
       const proxy = await strike(port, Array<Fault>(COUNT).fill({ kind: 'stall', ms: 60_000 }))
       const folder = mkdtempSync(join(tmpdir(), 'markbridge-peers-'))
@@ -320,7 +320,7 @@ describe.skipIf(missing !== undefined)('a V2 read with SAP CAP as V3', () => {
   it.each([
     ['Present eq', '$filter, character 8'],
     ['Pupil eq 1', '$filter, character 0'],
-  ])("names the position of the error in the client's own query: %s", async (filter, place) => {
+  ])('reports the position of an error in the query of the client: %s', async (filter, place) => {
     const { status, json } = await marks(filter)
     expect([status, json.error?.code]).toEqual([400, 'ADP_QUERY'])
     expect(json.error?.message).toContain(place)
@@ -344,7 +344,7 @@ describe.skipIf(missing !== undefined)('a request that the adapter passes throug
     expect([through.status, through.json]).toEqual([status, await direct.json()])
   })
 
-  it('leads through all pages by next links', async () => {
+  it('reaches all pages by next links', async () => {
     const sizes: number[] = []
     for (let path: string | undefined = `AttendanceRecords?$filter=${filter}`; path !== undefined;) {
       const { status, json } = await get(`${root}/${path}`)
@@ -355,7 +355,7 @@ describe.skipIf(missing !== undefined)('a request that the adapter passes throug
     expect(sizes).toEqual([1_000, 1_000, 345])
   })
 
-  it('gets a page of full size, because CAP ignores Prefer: odata.maxpagesize', async () => {
+  it('gets a page of full size even with Prefer: odata.maxpagesize, which CAP ignores', async () => {
     const { json } = await get(`${root}/AttendanceRecords?$filter=${filter}`, {
       Prefer: 'odata.maxpagesize=10',
     })

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { runs } from '../support/long-run.ts'
 import { runHistories } from './run-histories.ts'
 
-it('the write engine keeps every promise in many simulated histories, which contain every transition of a record', async () => {
+it('the write engine keeps every promise in many simulated histories, which together contain every transition of a record', async () => {
   // This number of histories detects nearly every mutant.
   const count = runs(900, 20_000)
   // simulation.test.ts runs the earlier seeds.

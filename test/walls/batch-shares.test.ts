@@ -22,30 +22,27 @@ describe('a client that sends half-finished batches', () => {
   it.each([
     ['was accepted by V3', a],
     ['has a wrong token', client('key-a', 'bad')],
-  ])(
-    'leaves room for a batch and a read of another client if the sending client %s',
-    async (_name, headers) => {
-      const upstream = await startUpstream((seen, response) => {
-        if (seen.method === 'POST') return echoRecord(seen, response)
-        response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":[]}')
-        return undefined
-      })
-      const adapter = await startAdapter(upstream.url, { limits })
-      for (const own of [a, b])
-        await adapter.request('POST', batchPath, { headers: { ...own, ...small.headers }, body: small.body })
-      await crowd(adapter, 4, half(headers))
-      await expect.poll(() => metric(adapter, 'in_flight_bytes')).toBeGreaterThan(200_000)
-      const reply = await timed(
-        adapter.request('POST', batchPath, { headers: { ...b, ...small.headers }, body: small.body }),
-      )
-      expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201, 201, 201])
-      const path = '/V2/Attendance/AttendanceRecords?$filter=AttendableEventStart%20ge%202026-03-02T00:00:00Z'
-      const read = await adapter.request('GET', path, { headers: b })
-      expect(read.status).toBe(200)
-    },
-  )
+  ])('leaves room for a batch and a read of another client (the first client %s)', async (_name, headers) => {
+    const upstream = await startUpstream((seen, response) => {
+      if (seen.method === 'POST') return echoRecord(seen, response)
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"value":[]}')
+      return undefined
+    })
+    const adapter = await startAdapter(upstream.url, { limits })
+    for (const own of [a, b])
+      await adapter.request('POST', batchPath, { headers: { ...own, ...small.headers }, body: small.body })
+    await crowd(adapter, 4, half(headers))
+    await expect.poll(() => metric(adapter, 'in_flight_bytes')).toBeGreaterThan(200_000)
+    const reply = await timed(
+      adapter.request('POST', batchPath, { headers: { ...b, ...small.headers }, body: small.body }),
+    )
+    expect(readBatchReply(reply).map(({ status }) => status)).toEqual([201, 201, 201])
+    const path = '/V2/Attendance/AttendanceRecords?$filter=AttendableEventStart%20ge%202026-03-02T00:00:00Z'
+    const read = await adapter.request('GET', path, { headers: b })
+    expect(read.status).toBe(200)
+  })
 
-  it('gets 408 and releases the bytes of its batches if the rest arrives too slowly', async () => {
+  it('gets 408 and releases the memory of its batches if the rest arrives too slowly', async () => {
     const upstream = await startUpstream()
     const adapter = await startAdapter(
       upstream.url,
@@ -91,7 +88,7 @@ describe('a client that sends half-finished batches', () => {
 })
 
 describe('a client that does not read its replies', () => {
-  it('occupies at most the bytes of its share, until the adapter disconnects it', async () => {
+  it('occupies at most its share of the memory until the adapter disconnects it', async () => {
     const row = {
       ExternalID: '529e8769-fdd0-43b6-9d09-08fe2784c9d3',
       Present: true,
@@ -134,7 +131,7 @@ describe('the reply to a batch', () => {
   const nested = { partners: [{ id: 'acme', match: { any: true }, clients: 'open', layout: 'nested' }] }
   const many = batchOf(flatRecords(200))
 
-  it('counts towards the bytes in flight before the records are posted', async () => {
+  it('is counted in the bytes in flight before the records are posted', async () => {
     const { promise: released, resolve: release } = Promise.withResolvers<undefined>()
     const upstream = await startUpstream(async (seen, response) => {
       if (seen.index >= 3) await released

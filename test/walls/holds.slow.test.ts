@@ -60,7 +60,7 @@ function expectStatus({ name, status }: HostileRequest, { replies }: Hold): void
 }
 
 describe('an adapter that receives large or hostile requests', { timeout: 120_000 }, () => {
-  it('answers other clients while it handles large requests and large pages of V3', async () => {
+  it('still answers other clients while it handles large requests and large pages of V3', async () => {
     const meter = await start('none')
     for (const hostile of [
       ...named(hostileWrites, LARGE_WRITES, SHARE),
@@ -69,7 +69,7 @@ describe('an adapter that receives large or hostile requests', { timeout: 120_00
       await expectSliced(meter, hostile)
   })
 
-  it('answers other clients while it answers a large batch from the journal', async () => {
+  it('still answers other clients while it answers a large batch from the journal', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'markbridge-holds-'))
     onTestFinished(() => rm(folder, { recursive: true }))
     const meter = await start(`sqlite:${join(folder, 'journal.db')}`)
@@ -80,7 +80,7 @@ describe('an adapter that receives large or hostile requests', { timeout: 120_00
     }
   })
 
-  it('spends less than half as much processor time on a request head or page of maximum size as on a large batch', async () => {
+  it('spends less than half the processor time of a large batch on a request head or a page of maximum size', async () => {
     const meter = await start('none')
     const [large] = named(hostileWrites, ['31 records of 1 MiB'])
     const most = large === undefined ? 0 : (await meter.measure(large)).totalMs / 2

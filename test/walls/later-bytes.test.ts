@@ -108,14 +108,14 @@ describe('the adapter, for bytes after a batch on the same connection', () => {
     },
   )
 
-  it('sends a 408 after the reply to the batch if the bytes begin a request that never ends', async () => {
+  it('sends 408 after the reply to the batch if the bytes begin a request that never ends', async () => {
     const { adapter, refused } = await startHeld({}, { slowClients: { headersMs: 200 } })
     const client = await RawClient.open(adapter.port, counted + unfinished)
     await refused()
     expect(statusesAfterBatch(await client.untilClosed())).toEqual([200, 408])
   })
 
-  it('does not serve a request that the bytes complete after the head of the request has timed out', async () => {
+  it('does not serve a request whose last bytes arrive after its head has timed out', async () => {
     const { adapter, upstream, refused, release } = await startHeld({}, { slowClients: { headersMs: 200 } })
     const client = await RawClient.open(adapter.port, counted + counted.slice(0, 100))
     await expect.poll(() => isRefused(adapter)).toBe(true)
@@ -127,7 +127,7 @@ describe('the adapter, for bytes after a batch on the same connection', () => {
   }) // prettier-ignore
 
   it.each(['\0', unfinished])(
-    'replies to the bytes %j even if the client then closes its sending side',
+    'replies to the bytes %j even if the client then stops sending',
     async (tail) => {
       const { adapter, refused } = await startHeld()
       const client = await RawClient.open(adapter.port)
@@ -137,7 +137,7 @@ describe('the adapter, for bytes after a batch on the same connection', () => {
     },
   )
 
-  it('replies to the bytes after it has replied to all earlier requests, in order', async () => {
+  it('replies to all earlier requests, in order, before it replies to the bytes', async () => {
     const { adapter, refused } = await startHeld()
     const health = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
     const client = await RawClient.open(adapter.port, `${counted}${health}${counted}\0`)
@@ -172,7 +172,7 @@ describe('the adapter, for bytes after a batch on the same connection', () => {
     expect(replies[0]?.body.toString()).toBe('the reply of V2')
   })
 
-  it('notices that the client disconnects before its reply', async () => {
+  it('ends a request when the client disconnects before the reply', async () => {
     const { adapter, release } = await startHeld()
     const client = await RawClient.open(adapter.port, requestText('GET /V3/x') + '\0')
     await expect.poll(() => isRefused(adapter)).toBe(true)
@@ -202,7 +202,7 @@ describe('the sandbox, for bytes after a request', () => {
     expect(readAll(await client.untilClosed()).map(statusOf)).toEqual([200, 400])
   })
 
-  it('replies to a client that has closed its sending side', async () => {
+  it('replies to a client that has stopped sending', async () => {
     const client = await RawClient.open(Number(new URL((await startSandbox()).url).port))
     client.socket.end(counted)
     expect(readAll(await client.untilClosed())).toHaveLength(1)

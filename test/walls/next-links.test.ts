@@ -39,7 +39,7 @@ test('a next link of one client is invalid for another client, even if both clie
   expect(await statusOf(adapter, link, 'x')).toBe(200)
 }) // prettier-ignore
 
-test('a next link stays valid after a restart if the journal is the same, and is invalid without the journal', async () => {
+test('a next link is valid after a restart with the same journal, and invalid after a restart without it', async () => {
   const sandbox = await startSandbox()
   const settings = { journal: journalFile() }
   const first = await startAdapter(sandbox.url, settings)
@@ -49,7 +49,7 @@ test('a next link stays valid after a restart if the journal is the same, and is
   expect(await statusOf(await startAdapter(sandbox.url), link, 'sandbox')).toBe(400)
 }) // prettier-ignore
 
-test('an invented next link gets 400 without a call to V3, whichever key signed the link', async () => {
+test('an invented next link gets 400 without a call to V3, whatever its signature', async () => {
   const empty: Answer = (_seen, response) => void response.end('{"value":[]}')
   const upstream = await startUpstream(empty)
   const adapter = await startAdapter(upstream.url)

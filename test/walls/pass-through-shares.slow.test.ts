@@ -39,7 +39,7 @@ describe('a client that uploads slowly', () => {
     ['has a wrong token and sends large bodies', client('key-a', 'bad'), 1_000_000, 200_000],
     ['has an accepted token and sends large bodies', a, 1_000_000, 200_000],
   ])(
-    'leaves pass-through working for another client during 32 uploads if the uploading client %s',
+    'does not block the pass-through of another client during 32 uploads (the first client %s)',
     async (_name, headers, length, sent) => {
       const upstream = await startJudge()
       const adapter = await startAdapter(upstream.url)
@@ -60,7 +60,7 @@ describe('a client that uploads slowly', () => {
     },
   )
 
-  it('gets 408, or 504 if part of a write was forwarded', async () => {
+  it('is cut off with 408, or with 504 if part of a write was forwarded', async () => {
     const upstream = await startJudge()
     const adapter = await startAdapter(
       upstream.url,
@@ -89,7 +89,7 @@ describe('a client that uploads slowly', () => {
     await expect.poll(() => metric(adapter, 'connections_in_use', { kind: 'pass_through' })).toBe(0)
   })
 
-  it('is not cut off if it is the service that reads the upload slowly', async () => {
+  it('is not cut off if the service is the one that reads slowly', async () => {
     const upstream = await startRawUpstream((request, response) => {
       setTimeout(() => request.resume().once('end', () => response.end('late')), 1_500)
     })
@@ -110,7 +110,7 @@ describe('a client that reads its replies slowly', () => {
     else response.end('{}')
   }
 
-  it('leaves pass-through working for another client during 32 slow replies', async () => {
+  it('does not block the pass-through of another client during 32 replies', async () => {
     const upstream = await startUpstream(large)
     const adapter = await startAdapter(upstream.url, { v3: { connections: 8 } })
     for (const own of [a, b]) await adapter.request('GET', '/V3/x', { headers: own })
@@ -124,7 +124,7 @@ describe('a client that reads its replies slowly', () => {
     expect(reply.status).toBe(200)
   })
 
-  it('is disconnected if it reads too slowly', async () => {
+  it('is disconnected if it reads slower than the limit', async () => {
     const upstream = await startUpstream(large)
     const adapter = await startAdapter(
       upstream.url,
@@ -142,7 +142,7 @@ describe('a client that reads its replies slowly', () => {
     await expect.poll(() => metric(adapter, 'connections_in_use', { kind: 'pass_through' })).toBe(0)
   })
 
-  it('receives its whole reply if it reads fast enough', async () => {
+  it('receives its whole reply if it reads faster than the limit', async () => {
     const upstream = await startUpstream(large)
     const adapter = await startAdapter(
       upstream.url,
@@ -162,7 +162,7 @@ describe('a client that reads its replies slowly', () => {
 })
 
 describe('the pool of connections to V3', () => {
-  it('gives nearly all connections to a single client', async () => {
+  it('gives nearly all connections to a client that is alone', async () => {
     const held: (() => void)[] = []
     const upstream = await startUpstream((seen, response) => {
       if (seen.url === '/V3/x') return judge(seen, response)

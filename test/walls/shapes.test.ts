@@ -23,7 +23,7 @@ async function growthOf(reader: Reader, make: (size: number) => string): Promise
 }
 
 it.each([...readers, ...(await pageReaders())])(
-  'the reader "$name" takes time in proportion to the length of the text, whatever the shape of the text',
+  'the time of the reader "$name" grows linearly with the length of the text, whatever its content',
   async (reader) => {
     const superlinear: string[] = []
     for (const [name, make] of shapes) if ((await growthOf(reader, make)) > MAX_GROWTH) superlinear.push(name)

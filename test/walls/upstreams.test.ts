@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { runUpstreams } from './upstreams/run-upstreams.ts'
 
-it('the adapter survives malformed and unexpected replies of V2 and V3, and reports only known outcomes to clients', async () => {
+it('the adapter survives malformed and unexpected replies of V2 and V3, and reports no false outcome', async () => {
   const { findings, internalErrors, unbalanced, status, claims, calls } = await runUpstreams({
     seed: 1,
     exchanges: 2_000,

@@ -17,7 +17,7 @@ const post = (
 })
 
 describe('a client that posts many records', () => {
-  it('leaves a connection for another client even if V3 answers none of its records', async () => {
+  it('leaves a connection for another client even while V3 answers none of its records', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (!seen.body.includes('stuck')) return echoRecord(seen, response)
       return undefined
