@@ -6,7 +6,7 @@ import { createLogger } from '../../src/observability/logger.ts'
 import { makeFolder } from '../journal/open-sqlite.ts'
 import { adapterConfig } from '../support/start-adapter.ts'
 
-it('openConfiguredJournal registers the purge and the ageing of the journal with the heartbeat', async () => {
+it('openConfiguredJournal adds the duties "journal purge" and "journal age" to the heartbeat', async () => {
   const config = adapterConfig('http://127.0.0.1:1', {
     journal: { url: `sqlite:${await makeFolder()}/journal.db` },
   })

@@ -54,7 +54,7 @@ describe('createReload', () => {
     ])
   })
 
-  it('runs only one more reload for all requests that arrive during a reload, and that reload uses the last configuration', async () => {
+  it('runs a single further reload, with the last configuration, for all requests that arrive during a reload', async () => {
     const { log, reload } = start('a')
     const { promise: slow, resolve: finish } = Promise.withResolvers<Config>()
     const results = [reload(() => slow), ...['b', 'c', 'd'].map((id) => reload(() => configOf(id)))]

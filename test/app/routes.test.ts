@@ -18,7 +18,7 @@ describe('findProxy', () => {
     ['https://localhost:4010', undefined],
     ['http://127.0.0.1:4010', undefined],
     ['http://[::1]:4010', undefined],
-  ])('finds, for the service at %s, the proxy %s among the environment variables', (url, expected) => {
+  ])('returns, for the service at %s, the proxy %s of the environment variables', (url, expected) => {
     expect(sourceFor(url)).toBe(expected)
   })
 
@@ -40,7 +40,7 @@ describe('findProxy', () => {
     ['ool.test', false],
     ['v3.school.test.example', false],
     ['', false],
-  ])('finds no proxy for https://v3.school.test if NO_PROXY is %j: %s', (list, isExempt) => {
+  ])('bypasses the proxy for https://v3.school.test if NO_PROXY is %j: %s', (list, isExempt) => {
     expect(sourceFor('https://v3.school.test', list) === undefined).toBe(isExempt)
   })
 
@@ -48,7 +48,7 @@ describe('findProxy', () => {
     ['10.1.2.3', true],
     ['10.0.0.0/8', true],
     ['10.2.0.0/16', false],
-  ])('finds no proxy for https://10.1.2.3 if NO_PROXY is %j: %s', (list, isExempt) => {
+  ])('bypasses the proxy for https://10.1.2.3 if NO_PROXY is %j: %s', (list, isExempt) => {
     expect(sourceFor('https://10.1.2.3', list) === undefined).toBe(isExempt)
   })
 

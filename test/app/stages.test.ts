@@ -25,7 +25,7 @@ it.each([
   ['sqlite:./data/journal.db', undefined, './data/journal.db.stages'],
   ['postgres://db/markbridge', undefined, undefined],
   ['postgres://db/markbridge', '/var/markbridge', '/var/markbridge/journal.stages'],
-])('stageFileOf returns, for the journal %s with the stateDir %s, the path %s', (url, stateDir, expected) => {
+])('stageFileOf, for the journal %s with the stateDir %s, returns the path %s', (url, stateDir, expected) => {
   expect(stageFileOf(journalOf(url, stateDir))).toBe(expected)
 })
 
@@ -39,7 +39,7 @@ it('the stage file is replaced as a whole, is readable only by its owner, and le
   expect((await stat(path)).mode & 0o777).toBe(0o600)
 })
 
-it('the stage file throws, and changes no other file, if its path cannot be used', async () => {
+it('the stage file rejects each save and load if its path cannot be used, and changes no other file', async () => {
   const blocked = join(folder, 'file')
   await writeFile(blocked, 'no folder')
   const file = besideJournal(join(blocked, 'journal.db'))

@@ -5,7 +5,7 @@ import { createLogger } from '../../src/observability/logger.ts'
 import { warnOfFailingWrites } from '../../src/app/warn-of-failing-writes.ts'
 import { createManualClock } from '../support/manual-clock.ts'
 
-it('warnOfFailingWrites warns at the first batch that V3 does not apply, and then once a minute with the number of such batches', async () => {
+it('warnOfFailingWrites warns at the first batch that V3 does not apply, and then once a minute with the number of batches not applied', async () => {
   const lines: { level: number; msg: string }[] = []
   const write = (line: string): void => void lines.push(JSON.parse(line) as (typeof lines)[number])
   const clock = createManualClock()

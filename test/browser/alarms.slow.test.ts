@@ -208,14 +208,14 @@ async function expectWhile(
 }
 
 describe.skipIf(browser === undefined)('the overview in Chromium, over the adapter and the sandbox', () => {
-  test('is green once every alarm was checked and none is on', { timeout: TIME_MS }, async () => {
+  test('is green if every alarm has been checked and none is active', { timeout: TIME_MS }, async () => {
     await postUnder([])
     await window.page.locator('.notice.good').waitFor({ timeout: TIME_MS })
     expect(await window.page.title()).toBe('No alarms · Markbridge')
   })
 
   test.for(causes)(
-    'shows alarms as long as their cause lasts, in a page that stays open: %s',
+    'shows an alarm on an open page for as long as the cause of the alarm lasts: %s',
     { timeout: 3 * TIME_MS },
     ([kinds, cause]) => expectWhile(window, kinds, cause),
   )

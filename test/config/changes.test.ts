@@ -16,7 +16,7 @@ function configOf(partners: readonly object[], sections: object = {}): Config {
 describe('planReload', () => {
   const running = configOf([key('a'), key('b', { subscriptionKey: new Secret('one') }), key('c')])
 
-  it('finds no change if the file is the same', () => {
+  it('reports no change if the configuration is unchanged', () => {
     const same = configOf([key('a'), key('b', { subscriptionKey: new Secret('one') }), key('c')])
     expect(planReload(running, same).changes).toEqual({
       added: [],
@@ -36,7 +36,7 @@ describe('planReload', () => {
     })
   })
 
-  it('keeps the current value of a key that needs a restart, and names the key', () => {
+  it('keeps the current value of a setting that needs a restart to change, and names the setting', () => {
     const next = configOf([key('a')], {
       listen: { port: 9999, drainMs: 1 },
       journal: { keys: [{ id: 'k1', key: new Secret('ab'.repeat(32)) }] },
@@ -63,7 +63,7 @@ describe('planReload', () => {
     )
   })
 
-  it('refuses a step forward only if there is a journal, and always accepts a step back', () => {
+  it('refuses a step forward of a stage if there is a journal, but accepts it without a journal, and always accepts a step back', () => {
     const at = (stage: string, url = 'sqlite:./x.db') =>
       parseConfig({
         upstreams: { v3: { baseUrl: 'https://v3.test' }, v2: { baseUrl: 'https://v2.test' } },
@@ -102,10 +102,10 @@ describe('ownershipChanges', () => {
     ['allows an unchanged configuration', [keys(one), path('/a')], [keys(one), path('/a')], []],
     ['allows changes that do not concern the owner', [keys(one)], [{ ...keys(one), layout: 'nested', v3: { budgetMs: 5 }, reads: { histories: true } }], []],
     ['allows a new partner at the end of the list', [keys(one), keys(two)], [keys(one), keys(two), keys(three)], []],
-    ['allows an additional key', [keys(one)], [keys(one, two)], []],
-    ['allows an old key to be removed from a list', [keys(one, two)], [keys(two)], []],
-    ['reports a partner whose keys are all replaced', [keys(one)], [keys(two)], ['p0 partners[0].match']],
-    ['reports a key that moves to another partner', [keys(one, two), keys(three)], [keys(two), keys(three, one)], ['p0 partners[0].match']],
+    ['allows an additional subscription key', [keys(one)], [keys(one, two)], []],
+    ['allows the removal of an old subscription key from a list', [keys(one, two)], [keys(two)], []],
+    ['reports a partner whose subscription keys are all replaced', [keys(one)], [keys(two)], ['p0 partners[0].match']],
+    ['reports a subscription key that moves to another partner', [keys(one, two), keys(three)], [keys(two), keys(three, one)], ['p0 partners[0].match']],
     ['reports a removed partner', [keys(one), keys(two)], [undefined, keys(two)], ['p0 partners']],
     ['reports a partner that is matched in another way', [keys(one)], [header('x', 'y')], ['p0 partners[0].match']],
     ['reports a partner with another header value', [header('x', 'y')], [header('x', 'z')], ['p0 partners[0].match']],

@@ -20,7 +20,7 @@ const configWith = (...rules: object[]) => parseConfig(fileWith(...rules))
 const targetsOf = (...rules: object[]) => faultsOf(fileWith(...rules)).map((fault) => fault.split(':')[0])
 
 describe('the configuration key partners[].compare.rules', () => {
-  it('has exactly the conditions that the file sets', () => {
+  it('contains each rule of the file with exactly the conditions that the file sets', () => {
     expect(configWith(rule).partners[0]?.compare.rules).toEqual([rule])
   })
 

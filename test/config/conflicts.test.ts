@@ -32,7 +32,7 @@ describe('the check for partners that no request reaches', () => {
     expect(faulty(matches)).toEqual(expected)
   })
 
-  it('names the earlier partners that receive the requests of a faulty partner', () => {
+  it('names the earlier partners that receive all requests of the unreachable partner', () => {
     expect(matchFaults(hashes([one]), { any: true }, hashes([two, one]))).toEqual([
       'partners[2].match: matches requests that already go to partners[0] and partners[1]',
     ])
@@ -61,7 +61,7 @@ describe('the check of the console section', () => {
     [{ identity, trustedProxies: ['10.0.0.2'] }, [], ['console.identity: requires operators, but rollout.operators is empty']],
     [{ identity }, [operator], ['console.identity: has no effect, because console.trustedProxies is empty']],
     [{ identity, host: '10.0.0.5', trustedProxies: ['10.0.0.2'] }, [operator], []],
-  ])('reports the conflicts of %j with operators %j', (given, operators, expected) => {
+  ])('reports the conflicts of %j if rollout.operators is %j', (given, operators, expected) => {
     const partners = [{ id: 'acme', match: hashes(two) }]
     expect(faultsOf({ upstreams, partners, console: { port: 8081, ...given }, rollout: { operators } })).toEqual(expected)
   }) // prettier-ignore

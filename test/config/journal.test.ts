@@ -46,7 +46,7 @@ describe('the journal section of the configuration', () => {
       { keys: ['a', 'a'].map((id) => ({ id, key: new Secret('0'.repeat(64)) })) },
       ['journal.keys[1].id: is already the id of journal.keys[0]'],
     ],
-  ])('accepts or refuses the value %j with the faults %j', (journal, faults) => {
+  ])('reports, for the section %j, the faults %j', (journal, faults) => {
     expect(faultsOf({ upstreams, journal })).toEqual(faults)
   })
 

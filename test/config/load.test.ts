@@ -35,7 +35,7 @@ async function faultOf(loading: Promise<unknown>): Promise<AdapterError> {
 const v3 = 'upstreams: { v3: { baseUrl: "http://v3.test" } }\n'
 
 describe('loadConfig', () => {
-  it('prefers the values of flags to those of the file, and needs no file (product contract 9)', async () => {
+  it('prefers command-line flags to the values of the file, and works without a file (product contract 9)', async () => {
     const path = await file('listen.yaml', `${v3}listen: { host: 127.0.0.9, port: 1 }\n`)
     const flags = { v3: 'https://other.test/base', port: 9, host: '::1' }
     for (const own of [path, undefined]) {
@@ -82,7 +82,7 @@ describe('loadConfig', () => {
     expect((await faultOf(loadConfig(upstreams, { v3: 'http://v3.test' }))).details.length).toBe(1)
   })
 
-  it('reports all faults, but prints only the first hundred', async () => {
+  it('throws all faults as details, but lists only the first hundred in the message', async () => {
     const count = 1_000
     const lines = Array.from({ length: count }, (_, index) => `key${index}: 1`)
     const path = await file('many.yaml', `${v3}${lines.join('\n')}\nkey0: 2\n`)
@@ -149,7 +149,7 @@ describe('loadConfig', () => {
       ['PATH: the aliases expand the file to more than 100 times its size'],
     ],
   ])(
-    'reports the line, column and cause of a YAML error, but not its text, for %s',
+    'reports line, column and cause of a YAML error, but never quotes the file: %s',
     async (_name, text, faults) => {
       const path = await file('broken.yaml', text)
       const error = await faultOf(loadConfig(path))

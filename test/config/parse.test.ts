@@ -141,7 +141,7 @@ describe('parseConfig', () => {
     })
   })
 
-  it('accepts letters and ids as unmarked codes, and uses the letter - by default', () => {
+  it('accepts code letters and code ids as unmarked codes, and uses the letter "-" by default', () => {
     const codes = ['-', 'X01', '#W', 'AC00C159-62ce-44b8-ace6-c75caf7505e6']
     const { partners } = parseConfig({
       upstreams,

@@ -37,7 +37,7 @@ describe('the rollout section of the configuration', () => {
     expect(printConfig(config)).not.toContain(hash('c'))
   })
 
-  it('applies changes of the operators on a reload, and changes of all other keys only on a restart', () => {
+  it('applies a changed list of operators on a reload, but a change of any other key only on a restart', () => {
     const running = configOf({})
     const next = configOf({
       operators: [person('ann', 'operator'), person('bert', 'approver')],
@@ -59,11 +59,11 @@ describe('the check of partners[].stage in the configuration', () => {
   const none = { upstreams: { ...upstreams, v2 }, journal: { url: 'none' } }
 
   it.each<[what: string, members: object, sections: object, faults: string[]]>([
-    ['refuses legacy without V2', { stage: 'legacy' }, {}, [`partners[0].stage: ${noV2}`]],
-    ['accepts v3 without V2', { stage: 'v3' }, {}, []],
-    ['accepts complete without V2', { stage: 'complete' }, {}, []],
-    ['accepts canary with a V2 address of the partner', { stage: 'canary', v2 }, {}, []],
-    ['accepts canary with V2', { stage: 'canary' }, { upstreams: { ...upstreams, v2 } }, []],
+    ['refuses legacy if V2 has no address', { stage: 'legacy' }, {}, [`partners[0].stage: ${noV2}`]],
+    ['accepts v3 if V2 has no address', { stage: 'v3' }, {}, []],
+    ['accepts complete if V2 has no address', { stage: 'complete' }, {}, []],
+    ['accepts canary if only the partner has an address of V2', { stage: 'canary', v2 }, {}, []],
+    ['accepts canary if upstreams.v2 has an address', { stage: 'canary' }, { upstreams: { ...upstreams, v2 } }, []],
     ['accepts legacy without a journal', { stage: 'legacy' }, none, []],
     ['refuses shadow without a journal', { stage: 'shadow' }, none, [`partners[0].stage: ${noJournal}`]],
     ['refuses canary if a secret turns the journal off', { stage: 'canary' }, { ...none, journal: { url: new Secret('none') } }, [`partners[0].stage: ${noJournal}`]],
@@ -94,7 +94,7 @@ describe('the check of partners[].stage in the configuration', () => {
     ])
   })
 
-  it('warns at legacy, shadow and canary, but not at v3, if no header of a request names the school', () => {
+  it('warns at legacy, shadow and canary, but not at v3, if canary.header is not set', () => {
     const oneUnit = [
       expect.stringMatching(/^partner acme has no canary\.header\. .*share a subscription key/),
     ]

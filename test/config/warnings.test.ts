@@ -20,13 +20,13 @@ describe('the warning about a missing journal key', () => {
   const rows: [what: string, journal: object, workers: number, partners: object[] | undefined, warnings: number][] = [
     ['instances that share a journal without a key', shared, 1, undefined, 1],
     ['workers that share a journal without a key', { url: 'sqlite:./journal.db' }, 4, undefined, 1],
-    ['one instance with a file', { url: 'sqlite:./journal.db' }, 1, undefined, 0],
+    ['one instance whose journal is a file', { url: 'sqlite:./journal.db' }, 1, undefined, 0],
     ['no journal', { url: 'none' }, 1, undefined, 0],
     ['a shared journal with a key', { ...shared, keys }, 4, undefined, 0],
-    ['partners whose credentials the adapter has', shared, 1, [independent], 0],
-    ['one partner whose credentials the adapter does not have', shared, 1, [independent, { ...dependent, match: { header: { name: 'x-partner', value: 'b' } } }], 1],
+    ['partners for which the adapter has its own credentials', shared, 1, [independent], 0],
+    ['one partner for which the adapter has no complete credentials', shared, 1, [independent, { ...dependent, match: { header: { name: 'x-partner', value: 'b' } } }], 1],
   ] // prettier-ignore
-  it.each(rows)('appears $4 time(s) for %s', (_what, journal, workers, partners, warnings) => {
+  it.each(rows)('is returned $4 time(s) for $0', (_what, journal, workers, partners, warnings) => {
     const upstreams = { v3: { baseUrl: 'http://v3.test' } }
     const config = parseConfig({ upstreams, journal, ...(partners === undefined ? {} : { partners }) })
     const found = warningsOf(config, workers, '2026-11-22')
@@ -50,13 +50,13 @@ describe('warningsOf', () => {
     ['warns about a PostgreSQL journal without stateDir if V2 has an address', { upstreams, partners }, [stateDir]],
     ['warns about a PostgreSQL journal without stateDir if only a partner has an address of V2', { partners: [{ ...own, v2 }] }, [stateDir]],
     ['returns no warning for a PostgreSQL journal with stateDir', { upstreams, partners, journal: kept }, []],
-    ['returns no warning without V2', {}, []],
+    ['returns no warning if V2 has no address', {}, []],
     ['returns no warning for SQLite, which stores stages beside its file', { upstreams, partners, journal: sqlite }, []],
     ['returns no warning for SQLite without keys', { upstreams, partners, journal: { url: sqlite.url } }, []],
-    ['returns no warning for SQLite without keys and without V2', { journal: { url: sqlite.url } }, []],
+    ['returns no warning for SQLite without keys if V2 has no address', { journal: { url: sqlite.url } }, []],
     ['returns no warning without a journal', { upstreams, partners, journal: { url: 'none' } }, []],
-    ['warns at legacy if no header names the school', { upstreams, partners: [{ ...own, canary: {} }], journal: sqlite }, [header]],
-    ['returns no warning at v3 if no header names the school', { upstreams, partners: [{ ...own, stage: 'v3', canary: {} }], journal: sqlite }, []],
+    ['warns at legacy if canary.header is not set', { upstreams, partners: [{ ...own, canary: {} }], journal: sqlite }, [header]],
+    ['returns no warning at v3 if canary.header is not set', { upstreams, partners: [{ ...own, stage: 'v3', canary: {} }], journal: sqlite }, []],
   ] // prettier-ignore
   it.each(rows)('%s', (_what, sections, warnings) => {
     const { upstreams: more, ...rest } = sections as { upstreams?: object }

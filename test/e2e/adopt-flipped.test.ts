@@ -51,7 +51,7 @@ const flips: readonly (readonly [what: string, sql: string, says: RegExp, reply:
 
 describe('adoption of a journal whose bits were flipped', () => {
   it.each(flips)(
-    'lets the adapter answer stored and new batches again after bits were flipped in %s',
+    'lets the adapter answer both stored and new batches again if the flipped bits were in %s',
     async (_what, sql, says, reply) => {
       const upstream = await startUpstream(keepMarks())
       const journal = journalFile({ encrypted: true })

@@ -78,7 +78,7 @@ describe('a batch whose credentials V3 denies', () => {
     ['refused', replyWith(400, { error: { code: 'Z1', message: '' } }), { status: 400, codes: ['Z1'] }],
     ['lost', replyWith(500), { status: 504, codes: ['ADP_OUTCOME_UNKNOWN'] }],
   ])(
-    'has all its records posted if V3 denied some of the first records but another was %s',
+    'has all its records posted if V3 denied some of the first records but another record was %s',
     async (_name, late, expected) => {
       const upstream = await startUpstream(
         byLearner((learner) => async (seen, response) => {
@@ -99,7 +99,7 @@ describe('a batch whose credentials V3 denies', () => {
     },
   )
 
-  it('keeps the order of the records of one learner and event when the adapter stops posting and resumes', async () => {
+  it('keeps the order of the records of one learner and event even if the adapter stops posting and resumes', async () => {
     const records = [
       flatRecord(1, { Comment: 'a' }),
       flatRecord(2),

@@ -137,7 +137,7 @@ describe('closing the adapter', () => {
     await closed
   })
 
-  it('completes even if a client keeps sending requests on an open connection', async () => {
+  it('completes even if a client continues to send requests on an open connection', async () => {
     const { adapter } = await startWithV3()
     const idle = await RawClient.open(adapter.port)
     const asking = await RawClient.open(adapter.port)

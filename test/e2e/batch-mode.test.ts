@@ -21,9 +21,9 @@ import { sandboxRegister } from './support/sandbox-register.ts'
 const formats = ['multipart', 'json'] as const
 
 describe.each(formats)(
-  'the adapter, when it posts a register of 30 marks as V3 batches in the format %s',
+  'the adapter, when it posts a register as a V3 batch in the format %s',
   (batchFormat) => {
-    it('makes a single call, which the limit of five calls a second does not delay, and returns 201 for every record', async () => {
+    it('makes a single call for 30 marks, so that the limit of five calls a second causes no delay', async () => {
       const sandbox = await startSandbox({ callsPerSecond: 5 })
       const v3 = { callsPerSecond: 5, writeMode: 'batch', batchFormat }
       const adapter = await startAdapter(sandbox.url, onePartner({ v3 }))
@@ -35,7 +35,7 @@ describe.each(formats)(
       expect(await register.written()).toEqual(register.learners)
     })
 
-    it('returns 201 for the other records when V3 rejects one record', async () => {
+    it('returns 201 for all other records when V3 rejects one record', async () => {
       const sandbox = await startSandbox()
       const adapter = await startAdapter(sandbox.url, onePartner({ v3: { writeMode: 'batch', batchFormat } }))
       const register = await sandboxRegister(sandbox, 5)
@@ -45,7 +45,7 @@ describe.each(formats)(
       expect(await register.written()).toEqual(register.learners.filter((_, index) => index !== 1))
     })
 
-    it('reports every record as not applied in write mode batch if V3 supports no batches', async () => {
+    it('posts single records if V3 supports no batches, but reports each record as not applied with writeMode: batch', async () => {
       const sandbox = await startSandbox({ batch: false })
       const register = await sandboxRegister(sandbox, 5)
       const [strict, auto] = await Promise.all(
@@ -62,7 +62,7 @@ describe.each(formats)(
       expect(await register.written()).toEqual(register.learners)
     })
 
-    it('reports every record as unknown, and posts none again, when the connection is lost after V3 applied the batch', async () => {
+    it('reports every record as unknown, and posts no record again, if the connection is lost after V3 applied the batch', async () => {
       const sandbox = await startSandbox()
       const register = await sandboxRegister(sandbox, 4)
       await sandbox.put('faults', { kind: 'reset', apply: true, path: '$batch', count: 1 })
@@ -121,7 +121,7 @@ describe('a V3 batch', () => {
     expect(minutes).toEqual(['11', '22', '33'])
   })
 
-  it('is posted again as a whole after a 429', async () => {
+  it('is posted again as a whole after V3 answered 429', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (seen.index === 0) return replyWith(429, '', { 'Retry-After': '1' })(seen, response)
       const { requests } = JSON.parse(seen.body) as { requests: { id: string; body: object }[] }
@@ -153,7 +153,7 @@ describe('a V3 batch', () => {
     },
   )
 
-  it('fails only for the record that is too large for V3', async () => {
+  it('fails only for a record that is itself too large for V3', async () => {
     const upstream = await startUpstream((seen, response) => {
       if (seen.body.includes('too large')) return replyWith(413, { error: { code: '413', message: 'Too large.' } })(seen, response) // prettier-ignore
       if (!seen.url.endsWith('/$batch')) return echoRecord(seen, response)
@@ -166,7 +166,7 @@ describe('a V3 batch', () => {
     expect(outcomes).toEqual(created(8).with(5, { status: 400, codes: ['413'] }))
   })
 
-  it("leads to one denial of the client's whole request when V3 denies it", async () => {
+  it("causes a single denial of the client's whole request when V3 denies the batch", async () => {
     const upstream = await startUpstream(replyWith(403, { statusCode: 403, message: 'No.' }))
     const adapter = await startAdapter(upstream.url, onePartner({ v3: json }))
     const reply = await postBatch(adapter, batchOf(flatRecords(8)))

@@ -148,7 +148,7 @@ describe('the adapter, when a client posts a batch', () => {
     ['a body that breaks off', raw('HTTP/1.1 400 Bad\r\nContent-Length: 99\r\n\r\n{"er', true), ['ADP_UPSTREAM_REFUSED']],
   ] // prettier-ignore
   it.each(refusals)(
-    'reports a rejection by V3 as 400 with one SequenceID, if the rejection has the form of %s (service.md 7)',
+    'reports a rejection by V3 as 400 with one SequenceID (rejection in the form of %s; service.md 7)',
     async (_name, answer, codes) => {
       const { adapter } = await startWithV3(answer)
       const parts = await postRecords(adapter, [flatRecord(1)])
@@ -159,7 +159,7 @@ describe('the adapter, when a client posts a batch', () => {
     },
   )
 
-  it('answers every other record when one record fails (batch-wire A5)', async () => {
+  it('still reports the outcomes of all other records when one record fails (batch-wire A5)', async () => {
     const { upstream, adapter } = await startWithV3((seen, response) => {
       if (seen.body.includes(guid(2)))
         return replyWith(400, { error: { code: 'Z1', message: 'm' } })(seen, response)

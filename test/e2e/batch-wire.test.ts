@@ -80,7 +80,7 @@ describe('the outer request of a batch', () => {
     },
   )
 
-  it.each(['/$batch', '/V2/%24batch?x=1'])('is refused with an error that names the path for batches when the request is posted to %s', async (path) => {
+  it.each(['/$batch', '/V2/%24batch?x=1'])('is refused if the client posts it to %s, and the error names the path for batches', async (path) => {
     const adapter = await startAdapter('http://127.0.0.1:1')
     const reply = await adapter.request('POST', path, batchOf([flatRecord(1)]))
     expect([reply.status, reply.text]).toEqual([
@@ -187,7 +187,7 @@ describe('the reply to a batch', () => {
     ['post', 2, { accepted: 1, refused: 1, notApplied: 0, unknown: 1 }],
     ['drop', 0, { accepted: 0, refused: 1, notApplied: 2, unknown: 0 }],
   ])(
-    'is a single 200 without parts when the ids of header and body differ; with mismatch: %s the adapter posts %i records (service.md 4.2)',
+    'is a single 200 without parts if the ids of header and body differ; with mismatch: %s, %i records are posted (service.md 4.2)',
     async (mismatch, count, tally) => {
       const upstream = await startUpstream((seen, response) => {
         if (seen.body.includes(guid(1))) response.destroy()

@@ -12,7 +12,7 @@ describe('an adapter whose clock is set back by an hour', () => {
   it.each([
     ['without a journal', undefined],
     ['with a journal', 'sqlite'],
-  ])('gives each new mark a later time than all earlier marks, %s', async (_what, kind) => {
+  ])('gives each new mark a later time than all earlier marks (%s)', async (_what, kind) => {
     const sandbox = await startSandbox({ onExisting: 'duplicate', now: '2026-06-10T10:00:00Z' })
     const journal = kind === undefined ? {} : { journal: { url: journalFile().url } }
     let nowMs = START_MS

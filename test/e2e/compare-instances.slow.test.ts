@@ -58,7 +58,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
   ] as const
 
   it.each(sides)(
-    'reports the older of two marks as unknown at stage %s if the newer mark was written through the other instance',
+    'reports, at stage %s, the verdict unknown for a mark that the other instance replaced with a newer mark',
     async (_stage, check, face, settings) => {
       const faces = await startFaces()
       // Hides the marks from the interface that comparison reads, until all marks are written.
@@ -84,7 +84,7 @@ describe.skipIf(missingPostgres() !== undefined)('comparison by two instances on
   )
 
   it.each(sides)(
-    'reports the marks that one interface shows differently at stage %s, even if the marks were corrected',
+    'reports, at stage %s, each mark that the two interfaces show differently, even if the other instance corrected the mark',
     async (_stage, check, face, settings) => {
       const faces = await startFaces()
       const { learners, events } = faces.samples

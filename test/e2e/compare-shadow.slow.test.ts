@@ -204,7 +204,7 @@ describe('a read at shadow', () => {
 })
 
 describe('live comparison', () => {
-  it('is offered no exchange at legacy, or if compare.percent is 0', async () => {
+  it('receives no exchange at legacy, or if compare.percent is 0', async () => {
     const v2 = await startUpstream(replyWith(200, { value: [] }))
     for (const choices of [{ stage: 'legacy' }, { compare: { percent: 0 } }]) {
       const { adapter, counts } = await startCompared(v2.url, v2.url, choices)

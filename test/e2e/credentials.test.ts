@@ -129,7 +129,7 @@ describe('an adapter with its own client credentials', () => {
   )
 
   it.each(['none', 'sqlite'])(
-    'leaves no record open if it gets no new token, so that a resent batch is posted (journal: %s)',
+    'leaves no record open if it gets no new token, so that a resend of the batch is posted (journal: %s)',
     async (kind) => {
       let tokens = 0
       const upstream = await startUpstream((seen, response) => {

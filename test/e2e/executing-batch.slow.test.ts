@@ -40,7 +40,7 @@ describe('the adapter in front of a V3 that keeps processing a $batch after its 
     ['after some records', 'json', 3.5 * PACE_MS],
     ['before the last record', 'multipart', (RECORDS - 0.5) * PACE_MS],
   ])(
-    'writes each mark once when the connection is lost %s in the format %s',
+    'writes each mark once if the connection is lost %s (format %s)',
     async (_when, batchFormat, resetAfterMs) => {
       const sandbox = await startSandbox()
       const partners = onePartner({ v3: { ...v3, batchFormat } })
@@ -107,7 +107,7 @@ describe('the adapter in front of a V3 that keeps processing a $batch after its 
   })
 
   it.each([['batch'], ['single']])(
-    'writes each mark once after kill -9 and a restart in the write mode %s',
+    'writes each mark once after kill -9 and a restart (write mode %s)',
     async (writeMode) => {
       const sandbox = await startSandbox()
       const configOf = (mode: string) => ({

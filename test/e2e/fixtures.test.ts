@@ -70,7 +70,7 @@ function throughAdapter(fixture: Fixture): void {
     await upstream.close()
   })
 
-  it('gets the expected reply, wherever the bytes of its request are split into writes', async () => {
+  it('gets the expected reply, wherever the request is split into several writes', async () => {
     const { bytes } = fixture
     const headEnd = bytes.indexOf('\r\n\r\n') + 4
     const last = bytes.length - 1

@@ -11,7 +11,7 @@ const claims =
   'X-Real-IP: 127.0.0.1\r\nVia: 1.1 evil\r\nX-Original-URL: /admin\r\nX-Rewrite-URL: /admin\r\nX-HTTP-Method-Override: DELETE\r\nX_HTTP_Method_Override: DELETE\r\n' +
   'X-Method-Override: DELETE\r\nX-HTTP-Method: DELETE\r\n'
 
-it('the adapter forwards only the value that it uses if a client repeats a header that may occur only once', async () => {
+it('the adapter forwards only the first value, which it uses itself, of a repeated header that may occur only once', async () => {
   const v2 = await startUpstream((_seen, response) => void response.end('ok'))
   const partners = [{ id: 'acme', match: { any: true }, clients: 'open', stage: 'legacy' }]
   const adapter = await startAdapter('http://127.0.0.1:9', { v2: { baseUrl: v2.url }, partners })

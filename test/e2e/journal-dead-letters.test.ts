@@ -91,7 +91,7 @@ describe('recovery of a batch that a dead instance left open', () => {
     expect(learnersOf(upstream.seen)).toEqual([1, 3])
   })
 
-  it('ends a record as not applied, rather than as unknown, if the request is unreadable and V3 never judged the record', async () => {
+  it('ends a record of an unreadable request as not applied, rather than as unknown, if V3 never judged the record', async () => {
     const [upstream, journal] = [await startService(), journalFile({ encrypted: true })]
     const parked = { state: 'parked', answer: '503 []', reason: 'throttled', retry: 1 } as const
     await leave(journal, {
@@ -112,7 +112,7 @@ const DAY_MS = 86_400_000
 const other = { id: 'other', match: { any: true }, v3: { readBackAfterMs: [5], budgetMs: 300 } }
 const known = { id: 'default', match: { pathPrefix: '/default' } }
 
-describe('recovery of an open record for which the credentials or the partner are missing', () => {
+describe('recovery of an open record whose credentials or partner are missing', () => {
   it.each([
     ['a request of its partner', [known, other], 'noCredentials', /Set journal\.keys/],
     ['the configuration of its partner', [other], 'noPartner', /not in the configuration/],

@@ -43,7 +43,7 @@ it('the adapter reads open records of a dead instance back within 30 s after V3 
 describe('a batch whose client got 200 before the records were applied (batch-wire 3)', () => {
   const mismatch = batchOf(flatRecords(3), { boundary: 'batch_other' })
 
-  it('has its records retried in the background until V3 accepts them', async () => {
+  it('causes retries of its records in the background until V3 accepts the records', async () => {
     let open = false
     const upstream = await startUpstream((seen, response) =>
       (open || !seen.body.includes(guid(2)) ? echoRecord : unavailable)(seen, response),
@@ -62,7 +62,7 @@ describe('a batch whose client got 200 before the records were applied (batch-wi
     expect(upstream.seen.length).toBe(4)
   })
 
-  it("has its records retried with the client's newest credentials after V3 has denied the credentials of the batch", async () => {
+  it("causes retries with the client's newest credentials if V3 has denied the credentials of the batch", async () => {
     let now = 0
     const upstream = await startUpstream((seen, response) => {
       if (now > 0 && seen.headers.authorization !== newest) return replyWith(401)(seen, response)
@@ -81,7 +81,7 @@ describe('a batch whose client got 200 before the records were applied (batch-wi
     expect(statesIn(journal)).toEqual([1, 1, 1, 1])
   })
 
-  it('gets a dead letter for each record that V3 refuses', async () => {
+  it('leaves a dead letter for each record that V3 refuses', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.body.includes(guid(2)) ? replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]) : echoRecord)(
         seen,
@@ -96,7 +96,7 @@ describe('a batch whose client got 200 before the records were applied (batch-wi
   })
 })
 
-it("a read-back uses the client's newest credentials after V3 has denied the credentials of the batch", async () => {
+it("a read-back uses the client's newest credentials if V3 has denied the credentials of the batch", async () => {
   let lost = ''
   const upstream = await startUpstream((seen, response) => {
     if (seen.method === 'GET') {

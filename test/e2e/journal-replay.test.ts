@@ -116,7 +116,7 @@ describe('a resend of a batch', () => {
     expect([test.seen.length, live.seen.length]).toEqual([3, 3])
   })
 
-  it('joins a first copy that is still in progress, and receives the parts of the reply as they arrive', async () => {
+  it('joins the first copy if it is still in progress, and receives each part of the reply as soon as it is complete', async () => {
     const { answer, release } = holdAnswers(({ body }) => body.includes(guid(2)))
     const { upstream, adapter } = await startWithV3(answer, { journal: journalFile() })
     const first = postBatch(adapter, batch)
@@ -203,7 +203,7 @@ describe('a resend of a batch whose records partly failed', () => {
     expect(outcomesOf(await postBatch(adapter, batch))).toEqual(created(3))
   })
 
-  it('posts a record again that the adapter accepted before, even if the adapter would now reject the fields of the record', async () => {
+  it('posts a failed record again even if the adapter has become stricter and would reject the record in a new batch', async () => {
     const upstream = await serve(unavailable)
     const journal = journalFile()
     const odd = batchOf(flatRecords(3).map((record) => ({ ...record, Colour: 'red' })))
@@ -214,7 +214,7 @@ describe('a resend of a batch whose records partly failed', () => {
     expect(outcomesOf(await postBatch(strict, odd))).toEqual(created(3))
   })
 
-  it('does not write an older mark over a newer one', async () => {
+  it('does not write an older mark over a newer mark', async () => {
     const upstream = await serve(unavailable)
     const adapter = await startAdapter(upstream.url, { journal: journalFile() })
     const first = await postBatch(adapter, batch)

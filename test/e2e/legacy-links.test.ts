@@ -76,7 +76,7 @@ describe('links in replies of V2', () => {
 
 describe('the adapter in front of V2', () => {
   it.each(['legacy', 'v3'])(
-    'forwards a path with the marker /~v2 at stage %s only if the path is a path of V2',
+    'forwards, at stage %s, a path with the marker /~v2 only if it is a path of V2',
     async (stage) => {
       const { v2, adapter } = await startSides(stage)
       expect((await adapter.request('GET', '/~v2/admin/secrets')).status).toBe(404)

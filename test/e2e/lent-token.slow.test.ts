@@ -12,7 +12,7 @@ it.each([
   ['the azp claim', { iss: 'idp', azp: 'app-A' }, { iss: 'idp', azp: 'app-B' }],
   ['the jti claim alone', { iss: 'idp', jti: '1' }, { iss: 'idp', jti: '2' }],
 ])(
-  'the adapter never finishes an interrupted write with the token of another client, if the tokens differ in %s',
+  'the adapter never finishes an interrupted write with the token of another client: tokens that differ in %s',
   async (_what, one, other) => {
     const [own, foreign, third] = [one, other, { iss: 'idp', client_id: 'third' }].map(tokenOf) as [
       string,

@@ -58,7 +58,7 @@ describe('a next link', () => {
     ['@odata.nextLink', 'http://inner.test:5000/base/V3/LearnerIdentifiers?$skip=2', '/V3/LearnerIdentifiers?$skip=2'],
     ['@nextLink', 'https://inner.test/v3/learneridentifiers?$skip=2', '/V3/LearnerIdentifiers?$skip=2'],
     ['odata.nextLink', 'https://inner.test/V3/LearnerPersonals?$skip=2', undefined],
-  ])('of V3 leads back to the adapter only if its path is the requested path: %s with %s', async (name, link, back) => {
+  ])('of V3 leads back to the adapter only if its path is the path of the read: %s with %s', async (name, link, back) => {
     const upstream = await startUpstream(replyWith(200, { value: [], [name]: link }, json))
     const adapter = await startAdapter(`${upstream.url}/base`, {})
     const { text } = await adapter.request('GET', '/V3/LearnerIdentifiers?$top=2')
@@ -86,7 +86,7 @@ describe("the adapter's own address in links", () => {
   it.each<[what: string, listen: object, headers: Record<string, string>, root: string | undefined]>([
     ['is listen.publicUrl if it is set', { publicUrl: 'https://marks.example/prefix/' }, {}, 'https://marks.example/prefix'],
     ['ignores X-Forwarded-Prefix by default', {}, { 'X-Forwarded-Prefix': '/mine' }, undefined],
-    ['has the prefix that a trusted proxy names', { trustedProxies: ['127.0.0.1'] }, { 'X-Forwarded-Prefix': '/mine', 'X-Forwarded-Proto': 'https' }, 'https://HOST/mine'],
+    ['has the X-Forwarded-Prefix of a trusted proxy', { trustedProxies: ['127.0.0.1'] }, { 'X-Forwarded-Prefix': '/mine', 'X-Forwarded-Proto': 'https' }, 'https://HOST/mine'],
     ['is listen.publicUrl even behind a trusted proxy', { publicUrl: new URL('http://marks.example').href, trustedProxies: ['127.0.0.1'] }, { 'X-Forwarded-Prefix': '/mine' }, 'http://marks.example'],
   ])('%s', async (_what, listen, headers, root) => {
     const upstream = await startUpstream(answer)

@@ -66,7 +66,7 @@ const forms: readonly { name: string; content: string; boundary: string }[] = [
 ]
 
 test.each(forms)(
-  'the adapter answers a class register $name with 27 created and 3 refused parts in order',
+  'the adapter answers a class register $name with 27 created and 3 refused parts in request order',
   async ({ content, boundary }) => {
     const { status, headers, text: reply } = await post(content, boundary)
     const contentType = String(headers['content-type'])
@@ -94,7 +94,7 @@ describe('a batch that breaks off', () => {
   ]
 
   test.each([BATCH, CHANGESET, STRANGER])(
-    'gets 400 and writes no mark if the body breaks off anywhere, with the boundary %s in the header',
+    'gets 400 and writes no mark, wherever the body breaks off (boundary %s in the header)',
     async (boundary) => {
       const cuts = offsets.filter((offset) => offset < end)
       const statuses = await Promise.all(

@@ -57,7 +57,7 @@ describe('a request whose credentials V3 or V2 denies', () => {
     await expect.poll(() => rowsIn(journal)).toEqual([0, 0, 0, 0, 0])
   })
 
-  it('stores no rate slots for an invented subscription key, while an accepted key gets rate slots', async () => {
+  it('stores no rate slots for an invented subscription key, unlike a request with an accepted key', async () => {
     const upstream = await startUpstream(verifying(denied))
     const journal = journalFile()
     const limited = onePartner({ v3: { callsPerSecond: 5 } })
@@ -101,7 +101,7 @@ describe('a request whose credentials V3 or V2 denies', () => {
     expect(outcomesOf(await post(adapter, batch))).toEqual(created(3))
   })
 
-  it('does not change the reply to an accepted client that sends the same batch meanwhile', async () => {
+  it('does not change the reply to an accepted client that sends the same batch at the same time', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void denied(seen, response), 500)),
     )
@@ -140,7 +140,7 @@ describe('a batch of a client whose credentials V3 has not accepted', () => {
     expect(upstream.seen.length).toBe(before + 1)
   })
 
-  it('delays a newer record of the same learner and event until V3 has answered the older record, if the older record was posted', async () => {
+  it('delays a newer record of the same learner and event, if its own record was posted, until V3 has answered', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void echoRecord(seen, response), 5_000)),
     )

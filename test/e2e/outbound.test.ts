@@ -162,7 +162,7 @@ if (tinyproxy === undefined)
   console.warn('SKIPPED: tinyproxy is an outbound proxy (Debian: apt-get install tinyproxy).')
 
 describe.skipIf(tinyproxy === undefined)('tinyproxy as upstreams.v3.proxy', () => {
-  it('carries every request to V3 if its address contains the user and the password', async () => {
+  it('carries every request to V3 if the configured address of the proxy contains the user and password', async () => {
     const upstream = await startUpstream(answer)
     const address = await startTinyproxy(tinyproxy ?? '')
     const adapter = await startAdapter(upstream.url, {
@@ -223,7 +223,7 @@ describe.skipIf(openssl === undefined)('upstreams.v3.tls', () => {
     }
   }
 
-  it('trusts the given authority, and sends the client certificate with every request, also in a tunnel', async () => {
+  it('trusts the configured certificate authority, and sends the client certificate with every request, also in a tunnel', async () => {
     const { url, port, ca, client, asked } = await startSecure()
     const proxy = await startProxy({ target: port })
     for (const v3 of [{ tls: { ca, ...client } }, { tls: { ca, ...client }, proxy: proxy.url }]) {

@@ -108,7 +108,7 @@ describe('the adapter, when a batch with a stored reply is resent', () => {
     },
   )
 
-  it('refuses the stored reply for a token that V3 does not allow to read its marks', async () => {
+  it('refuses the stored reply for a token with which V3 shows none of the marks of the batch', async () => {
     const upstream = await startUpstream((seen, response) =>
       (seen.method === 'GET' ? replyWith(200, { value: [] }) : echoRecord)(seen, response),
     )
@@ -214,7 +214,7 @@ describe('an open record of a client', () => {
       timeout: 60_000,
     })
 
-  it('is not finished with the credentials of another client, and delays a newer mark of that client only by seconds', async () => {
+  it('is not finished with the credentials of another client, and delays a newer mark of the other client only by seconds', async () => {
     const upstream = await serve(() => true)
     const journal = journalFile()
     await leave(journal, left)
@@ -293,7 +293,7 @@ describe('an open record of a client', () => {
     },
   )
 
-  it('stays open while its client has not returned and no other record waits', async () => {
+  it('stays open until its client returns, if no other record waits for it', async () => {
     const upstream = await serve(() => true)
     const journal = journalFile()
     await leave(journal, left)

@@ -54,7 +54,7 @@ describe('a passed-through reply that breaks off or has no length', () => {
     ])
   })
 
-  it('is complete once the service has closed the connection, if it has no length', async () => {
+  it('is complete if it has no length and the service closes the connection normally', async () => {
     const adapter = await adapterBefore(`${plain}Connection: close\r\n\r\nabc`, 'close')
     expect(await exchange(adapter.port, get)).toMatch(/\r\n\r\n3\r\nabc\r\n0\r\n\r\n$/)
   })

@@ -82,7 +82,7 @@ describe('the reply to a passed-through request', () => {
     expect(reply).not.toContain('\r\n0\r\n\r\n')
   })
 
-  it('has links to the adapter in place of V3 if the body is JSON', async () => {
+  it('contains links to the adapter instead of links to V3 if the body is JSON', async () => {
     const upstream = await startUpstream((seen, response) => {
       const base = `http://127.0.0.1:${upstream.port}/sims`
       const body = `{"@odata.context":"http://old.test/$metadata","value":["\u00e9${base}/x"],"@odata.nextLink":"${base}/V3/x?$skip=1"}`
@@ -203,7 +203,7 @@ describe('a passed-through request to V3', () => {
     ['POST', 'Transfer-Encoding: chunked\r\n', '5\r\nhello\r\n0\r\n\r\n'],
     ['GET', 'Transfer-Encoding: chunked\r\n', '5\r\nhello\r\n0\r\n\r\n'],
     ['DELETE', 'Transfer-Encoding: chunked\r\n', '5\r\nhello\r\n0\r\n\r\n'],
-  ])('reaches V3 as exactly one request when a %s is framed by %j', async (method, framing, body) => {
+  ])('reaches V3 as exactly one request (a %s with the framing %j)', async (method, framing, body) => {
     for (const named of [
       '',
       ', content-length, transfer-encoding, host, authorization, ocp-apim-subscription-key',

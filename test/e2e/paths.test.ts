@@ -66,7 +66,7 @@ async function fateOfPath(adapter: Adapter, path: string): Promise<string> {
   return fateOf(await client.untilClosed())
 }
 
-test(`each of ${cases.length} spellings of a path is answered as the table expects, and forwarded paths reach V3 unchanged`, async () => {
+test(`the adapter refuses, serves or forwards each of ${cases.length} spellings of a path as expected, and forwards paths unchanged`, async () => {
   expect(cases.length).toBeGreaterThan(150)
   const upstream = await startUpstream(replyWith(200, 'from V3', { 'Content-Type': 'text/plain' }))
   const listen = { port: 0, metrics: 'any' }

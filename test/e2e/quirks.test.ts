@@ -56,7 +56,7 @@ describe('the adapter with the quirk dataEnvelope', () => {
     expect([missing?.status, JSON.parse(missing?.text ?? '')]).toMatchObject([404, { error: {} }])
   })
 
-  it('gives pages the member names of OData V2, and their next links lead to all pages', async () => {
+  it('writes pages with the member names of OData V2, and with next links that lead to all pages', async () => {
     const { read, quirky } = await startBoth()
     const query = `$filter=Learner eq ${fixed.learner}&$select=ExternalID&$top=3&$count=true`
     const accept = 'application/json;odata.metadata=none'

@@ -81,12 +81,12 @@ const once = (count: number): unknown => ({
 })
 
 describe('a mark whose write lost its reply', () => {
-  it.each(rules)('is found by read-back, after single posts, on a service that %s', async (_what, values) => {
+  it.each(rules)('is found by read-back after a single post, on a service that %s', async (_what, values) => {
     expect(await lose(values, { count: COUNT, v3: { writeMode: 'single' } })).toEqual(once(COUNT))
   })
 
   it.each(rules)(
-    'is found by read-back, after other answered records, on a service that %s',
+    'is found by read-back, once V3 has answered other records, on a service that %s',
     async (_what, values) => {
       const v3 = { writeMode: 'single' }
       expect(await lose(values, { count: FEW, v3, answered: FEW })).toEqual(once(FEW))
@@ -110,7 +110,7 @@ describe('a mark whose write lost its reply', () => {
   })
 
   it.each(someRules)(
-    'is found by read-back, after a post in a V3 batch, on a service that %s',
+    'is found by read-back after a post in a V3 batch, on a service that %s',
     async (_what, values) => {
       expect(await lose(values, { count: FEW, v3: { writeMode: 'batch' }, path: '$batch' })).toEqual(
         once(FEW),
@@ -119,7 +119,7 @@ describe('a mark whose write lost its reply', () => {
   )
 
   it.each(someRules)(
-    'is found by read-back, after a post of the minimal body, on a service that %s',
+    'is found by read-back after a post of the minimal body, on a service that %s',
     async (_what, values) => {
       const v3 = { writeMode: 'single', bodyProfile: 'minimal' }
       expect(await lose(values, { count: FEW, v3 })).toEqual(once(FEW))

@@ -83,7 +83,7 @@ describe('a row with an unmarked code', () => {
     ])
   })
 
-  it('causes one code lookup, and later reads filter such rows on V3', async () => {
+  it('causes a single code lookup, after which V3 filters the rows out of reads', async () => {
     const { sandbox } = await startMarked()
     const { upstream, adapter } = await startWithV3(async ({ url, headers }, response) => {
       const reply = await sandbox.request('GET', url, {

@@ -127,7 +127,7 @@ describe('a V2 read', () => {
     expect(stranger.status).toBe(400)
   })
 
-  it('reads a range of more than 90 days in several windows, in order of time if the query orders by time', async () => {
+  it('reads a range of more than 90 days in several windows, and returns the rows in order of time if the query asks for it', async () => {
     const { read, get } = await useReads()
     const year = `Learner eq ${fixed.learner} and AttendableEventStart ge 2026-01-01T00:00:00Z and AttendableEventStart le 2026-06-10T00:00:00Z`
     const { value } = await read(`$filter=${year}&$orderby=AttendableEventStart desc&$count=true`)
@@ -173,7 +173,7 @@ describe('a query that the adapter rejects', () => {
     ['$filter=true&$fliter=true', '$fliter', 'character 0'],
     ['$filter=true&$top', 'query', 'character 17'],
   ])(
-    'gets the same error from the adapter as from V2, except for the codes: %s',
+    'gets the same error from the adapter as from V2, except for the error codes: %s',
     async (query, target, place = '') => {
       const { sandbox, get } = await useReads()
       const path = `${RECORDS}?${query}`
@@ -422,7 +422,7 @@ describe('a V2 read in an unusual notation', () => {
     '/V2/ATTENDANCE/AttendanceRecords/',
     '/V2/Attendance/AttendanceRecords()',
     '/x%2Dy/V2/Attendance/Attendance%52ecords',
-  ])('repeats the path %s in context and links as the client wrote the path, as V2 does', async (path) => {
+  ])('repeats the path %s in contexts and links exactly as the client wrote it, as V2 does', async (path) => {
     const { sandbox, adapter, get } = await useReads()
     const query = `?$filter=${week}`
     const headers = { Prefer: 'maxpagesize=2' }
@@ -556,7 +556,7 @@ describe('the V2 interface of the adapter', () => {
   })
 
   it.each(['/V2/LearnerRegistations', '/a/B/v2/learnerregistrations', '/V2/LearnerRegistrations'])(
-    'offers %s with keys, $count and its own links, as V2 does',
+    'offers %s with reads by key, $count and links to the same path, as V2 does',
     async (path) => {
       const { sandbox, adapter, get } = await useReads()
       const same = async (request: string, headers: Record<string, string> = {}) => {

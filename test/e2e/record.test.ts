@@ -9,7 +9,7 @@ import { codeOf, onePartner, startWithV3 } from '../support/start-adapter.ts'
 const path = '/x/V2/Attendance/AttendanceRecords'
 
 describe('a single record that a client posts without a batch', () => {
-  it("gets an address in the spelling of the client's path, where the client can read the record", async () => {
+  it("gets a Location in the spelling of the client's path, from which the client can read the record", async () => {
     const { sandbox, adapter, register, headers } = await startService()
     const spelt = '/a%20b/v2/Attendance/attendanceRecords'
     const reply = await adapter.request('POST', `${spelt}/`, { body: JSON.stringify(register[0]), headers })
@@ -34,7 +34,7 @@ describe('a single record that a client posts without a batch', () => {
     ])
   })
 
-  it('gets no address if V3 created no record', async () => {
+  it('gets no Location if V3 created no record', async () => {
     const { adapter } = await startWithV3(replyWith(400, [{ Message: 'm', ErrorCode: 'ATT_VAL_2' }]))
     const reply = await adapter.request('POST', path, { body: JSON.stringify(flatRecord(1)) })
     expect([reply.status, reply.headers['location']]).toEqual([400, undefined])

@@ -27,7 +27,7 @@ it.each([
   ['GET', '/Attendance/V3', 200, false],
   ['GET', '/', 200, false],
 ] as const)(
-  'the adapter regards the credentials of %s %s as accepted after a %i of the service: %s',
+  'the adapter regards the credentials of %s %s as accepted if the service answers %i: %s',
   (method, url, status, isAccepted) => {
     expect(showsAcceptance(Object.assign(incomingMessage({ url }), { method }), status)).toBe(isAccepted)
   },

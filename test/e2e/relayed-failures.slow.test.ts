@@ -8,7 +8,7 @@ import { statusesOf } from '../support/batch-request.ts'
 const onV2 = { face: 'V2', method: 'POST', count: 1 }
 const open = (faces: TwoFaces): Promise<Journal> => openJournal({ url: faces.journal.url })
 describe('a write that V2 serves', () => {
-  it('is not posted to V3 by an instance whose lease may have ended, when the client resends the batch', async () => {
+  it('is not posted to V3 on a resend if the lease of the instance may have ended', async () => {
     const faces = await startTwoFaces()
     await faces.setFaults({ ...onV2, kind: 'reset', apply: false })
     const batch = faces.batch([1], 'one')
@@ -31,7 +31,7 @@ describe('a write that V2 serves', () => {
     expect(await faces.effects()).toEqual([])
   })
 
-  it('is posted to V3 when the client resends the batch, if V2 rejected the whole write', async () => {
+  it('is posted to V3 on a resend if V2 rejected the whole write', async () => {
     const { faces, adapter, batch } = await startRelayed()
     await faces.setFaults({ ...onV2, kind: 'status', status: 429 })
     expect((await faces.post(adapter, batch)).status).toBe(429)
@@ -40,7 +40,7 @@ describe('a write that V2 serves', () => {
     expect(await faces.effects()).toEqual(['V3 1 one'])
   })
 
-  it('is reported as superseded to a resend at v3 if a newer mark was written after the reply was lost', async () => {
+  it("is reported as superseded on a resend to V3 if V2's reply was lost and a newer mark was written since", async () => {
     const { faces, adapter, batch } = await startRelayed({ stage: 'shadow', known: 'identity' })
     await faces.setFaults({ ...onV2, kind: 'reset', apply: true })
     expect((await faces.post(adapter, batch)).status).toBe(504)
@@ -54,7 +54,7 @@ describe('a write that V2 serves', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two'])
   })
 
-  it("gets V2's stored single 200 when it is resent while V3 serves, if its ids differ, and its records stay unknown", async () => {
+  it("gets V2's stored single 200 on a resend to V3 if its ids differ, and its records stay unknown", async () => {
     const { faces, adapter } = await startRelayed()
     const { headers, body } = faces.batch([1], 'one')
     const batch = { headers: { 'Content-Type': 'multipart/mixed; boundary=another' }, body }
@@ -83,7 +83,7 @@ describe('a write that V2 serves', () => {
     )
   })
 
-  it('is forwarded unrecorded while the journal is slow, and a resend is recognised after the journal has stored the batch', async () => {
+  it('is forwarded before the journal has stored it if the journal is slow, and its resend is recognised later', async () => {
     const faces = await startTwoFaces()
     Object.assign(faces.served, { known: 'identity', stage: 'shadow' })
     let release = (): void => undefined
@@ -114,7 +114,7 @@ describe('a write that V2 serves', () => {
     ['canary', 503, []],
     ['legacy', 200, ['V2 1 one']],
   ] as const)(
-    'gets at stage %s the status %i if the journal is unreachable and resends are recognised by keys',
+    'gets the status $1 at stage $0 if the journal is unreachable and the adapter recognises resends by keys',
     async (stage, status, effects) => {
       const faces = await startTwoFaces()
       Object.assign(faces.served, { known: 'keys', stage })
@@ -131,7 +131,7 @@ describe('a write that V2 serves', () => {
     },
   )
 
-  it('is not sent after the instance lost the lease under which the write began, even at shadow', async () => {
+  it('is not sent if the instance has lost the lease under which the write began, even at shadow', async () => {
     const faces = await startTwoFaces()
     Object.assign(faces.served, { known: 'identity', stage: 'shadow' })
     const kept = await open(faces)
@@ -151,7 +151,7 @@ describe('a write that V2 serves', () => {
     expect(await faces.effects()).toEqual(['V2 1 one'])
   })
 
-  it('is not sent to V2 by an instance whose lease may have ended', async () => {
+  it('is not sent to V2 if the lease of the instance may have ended', async () => {
     const { faces, adapter, batch } = await startRelayed({ isCurrent: false })
     expect((await faces.post(adapter, batch)).status).toBe(503)
     Object.assign(faces.served, { isCurrent: true, side: 'v3' })

@@ -22,7 +22,7 @@ async function loseOnV3(faces: TwoFaces, adapter: Adapter, after: object[]): Pro
   faces.served.side = 'v2'
 }
 
-it('a write for V2 gets 503 while an older write of the same learner and event, lost on V3, cannot be read back', async () => {
+it('a write for V2 gets 503 if an older write of the same learner and event was lost on V3 and cannot be read back', async () => {
   const faces = await startTwoFaces({ v3: { readBackAfterMs: [20, 100], budgetMs: 1_000 } })
   const adapter = await faces.start()
   await loseOnV3(faces, adapter, [deadV3, { ...unreadable, face: 'V2' }])

@@ -57,7 +57,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two', 'V2 1 one', 'V2 1 two'])
   })
 
-  it('counts as a resend if the client disconnected before the reply and has used the ids for other bytes since', async () => {
+  it('counts as a resend even if the client has used the ids for other bytes since, if it disconnected before the first reply', async () => {
     const { faces, adapter } = await startRelayed(served)
     const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
     await faces.setFaults({ kind: 'latency', ms: 1_500, face: 'V2', method: 'POST', count: 1 })
@@ -112,7 +112,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 one'])
   })
 
-  it('is sent only once more if several clients wait for a batch whose reply is lost', async () => {
+  it('is sent only once more if the first reply is lost while several copies of the batch wait for it', async () => {
     const { faces, adapter, batch } = await startRelayed(served)
     await faces.setFaults([{ ...lostOnV2, kind: 'latency', ms: 300, apply: undefined }, lostOnV2])
     const replies = await Promise.all([1, 2, 3].map(() => faces.post(adapter, batch)))
@@ -130,7 +130,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     expect(seen(await faces.post(adapter, batch))).toEqual(seen(first))
   })
 
-  it('is not sent while V2 does not answer whether the client may have the stored reply', async () => {
+  it('is not sent while V2 does not respond to the check whether the client may have the stored reply', async () => {
     const faces = await start({ v3: { readBackAfterMs: [5, 10] } })
     const [adapter, other] = [await faces.start(), await faces.start()]
     const batch = faces.batch([1], 'one')

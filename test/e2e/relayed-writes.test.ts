@@ -17,7 +17,7 @@ const NO_V2 = 'http://127.0.0.1:9'
 describe.each(['identity', 'keys'] as const)(
   'a write that V2 serves and that the adapter recognises by its %s',
   (known) => {
-    it("is sent only to V2, and a resend while V3 serves gets V2's reply byte for byte", async () => {
+    it("is sent only to V2, and its resend to V3 gets V2's reply byte for byte", async () => {
       const { faces, adapter } = await startRelayed({ known })
       const batch = faces.batch([1, 2], 'one')
       const first = await faces.post(adapter, batch)
@@ -33,7 +33,7 @@ describe.each(['identity', 'keys'] as const)(
       expect(await faces.effects()).toHaveLength(2)
     })
 
-    it('is read back on V2 before a resend is posted to V3, if the reply of V2 was lost', async () => {
+    it('is read back before its resend is posted to V3 if the reply of V2 was lost', async () => {
       const { faces, adapter } = await startRelayed({ known })
       const batch = faces.batch([1, 2], 'one')
       await faces.setFaults(lostOnV2)
@@ -49,7 +49,7 @@ describe.each(['identity', 'keys'] as const)(
       expect(await faces.effects()).toHaveLength(2)
     })
 
-    it('does not cause a post to V3 for a record that a later record of the same batch replaces', async () => {
+    it('has, on a resend to V3, no record posted that a later record of the same batch replaces', async () => {
       const { faces, adapter } = await startRelayed({ known })
       const { headers, body } = faces.batch([1, 1, 2], 'one')
       const at = body.lastIndexOf('"one"', body.lastIndexOf('"one"') - 1)
@@ -65,7 +65,7 @@ describe.each(['identity', 'keys'] as const)(
       expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two', 'V2 2 one'])
     })
 
-    it('is posted to V3 by a resend if V2 never received the write', async () => {
+    it('is posted to V3 on a resend if V2 never received the write', async () => {
       const { faces, adapter, batch } = await startRelayed({ known }, { v2: { baseUrl: NO_V2 } })
       expect((await faces.post(adapter, batch)).status).toBe(503)
       faces.served.side = 'v3'
@@ -73,7 +73,7 @@ describe.each(['identity', 'keys'] as const)(
       expect(await faces.effects()).toEqual(['V3 1 one'])
     })
 
-    it('has its stored reply sent only to tokens that may read its marks', async () => {
+    it('has its stored reply sent only for tokens that may read its marks', async () => {
       const { faces, adapter, batch } = await startRelayed({ known })
       await faces.post(adapter, batch)
       faces.served.side = 'v3'

@@ -283,7 +283,7 @@ describe('a reload of an invalid configuration', () => {
     expect((await postBatch(adapter, batchOf([flatRecord(1)]), showing('one'))).status).toBe(200)
   })
 
-  it('is rejected if the configuration would take open records away from their partner', async () => {
+  it('is rejected if open records would no longer belong to their partner', async () => {
     const { answer, release } = holdAnswers()
     const upstream = await startUpstream(answer)
     const [a, b] = [

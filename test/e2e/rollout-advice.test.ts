@@ -13,7 +13,7 @@ const stages = [
 ] as const
 
 it.each(stages)(
-  'rollout advise at stage %s counts the writes that %s served, without resends',
+  'rollout advise, at stage %s, counts the writes that %s served, but no resends',
   async (stage) => {
     const sandbox = await startSandbox({ now: new Date().toISOString() })
     const samples = await sandbox.samples()

@@ -10,7 +10,7 @@ import { startAdapter, startWithV3 } from '../support/start-adapter.ts'
 const drained = { listen: { port: 0, drainMs: 150 } }
 
 describe('closing the adapter', () => {
-  it('disconnects a client that never reads after drainMs, and reports the number of disconnected clients', async () => {
+  it('waits drainMs before it disconnects a client that does not read, and logs the number of disconnected clients', async () => {
     const block = Buffer.alloc(1_000_000, 'x')
     const upstream = await startUpstream(async (_seen, response) => {
       while (!response.destroyed) if (!response.write(block)) await Promise.race([once(response, 'drain'), once(response, 'close')])
@@ -30,7 +30,7 @@ describe('closing the adapter', () => {
     ])
   })
 
-  it('posts every record of a batch even if drainMs has passed', async () => {
+  it('posts every record of a batch in progress even if drainMs has passed', async () => {
     const { answer, release } = holdAnswers()
     const { upstream, adapter } = await startWithV3(answer, drained)
     const batch = batchOf(flatRecords(20))

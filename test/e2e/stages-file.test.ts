@@ -30,7 +30,7 @@ describe('the stage in the configuration file', () => {
     ])
   })
 
-  it('is a configuration error if it is legacy and V2 has no address', async () => {
+  it('causes a configuration error if it is legacy and V2 has no address', async () => {
     const partner = { id: 'acme', match: { any: true }, stage: 'legacy' }
     await expect(startAdapter('http://127.0.0.1:1', { partners: [partner] })).rejects.toMatchObject({
       code: 'ADP_CONFIGURATION',

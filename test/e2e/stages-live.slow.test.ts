@@ -32,7 +32,7 @@ describe.skipIf(missingPostgres() !== undefined)('the adapter, with instances on
   })
   afterAll(() => postgres.close())
 
-  it('delays a step forward until each instance has finished its writes, and names an unfinished instance', async () => {
+  it('delays a step forward until each instance has finished its writes, and names the instance that it waits for', async () => {
     const faces = await startTwoFaces()
     await fetch(`${faces.v2Url}/_sandbox/faults`, {
       ...{ method: 'PUT', headers: { 'Content-Type': 'application/json' } },
@@ -70,7 +70,7 @@ describe.skipIf(missingPostgres() !== undefined)('the adapter, with instances on
     expect([recorded.get('a'), recorded.get('b')]).toEqual(['V3', 'V3'])
   })
 
-  it('begins no write on the old side after a pause during which a step was committed', async () => {
+  it('begins no write on the old side if an instance paused while a step was committed', async () => {
     const faces = await startTwoFaces()
     const url = await postgres.createDatabase()
     const { journal, partners } = stagedSettings(faces, url, 'shadow')
@@ -113,7 +113,7 @@ describe.skipIf(missingPostgres() !== undefined)('the adapter, with instances on
   })
 
   it.each(['shadow', 'v3'] as const)(
-    'refuses a write that was arriving at stage %s while its instance paused and a step was committed',
+    'refuses a write that was arriving at stage %s if its instance paused while a step was committed',
     async (stage) => {
       const faces = await startTwoFaces()
       const url = await postgres.createDatabase()

@@ -36,7 +36,7 @@ it.each([
   ['after a part of it was forwarded', 200_000, [504, 'ADP_OUTCOME_UNKNOWN']],
   ['before any of it was forwarded', 10, [400, 'The request is not valid HTTP.']],
 ] as const)(
-  'the adapter answers a write exactly once if the body breaks off %s',
+  'the adapter sends exactly one reply to a write whose body breaks off %s',
   async (_name, length, [status, text]) => {
     const v3 = await startRawUpstream((request) => request.on('error', () => undefined).resume())
     const adapter = await startAdapter(v3.url)

@@ -23,7 +23,7 @@ function first(count: number, answer: Answer): Answer {
 }
 
 describe('a register of 30 marks under a limit of five calls a second', () => {
-  it('gets 201 for all marks in about six seconds, and each mark is written once', async () => {
+  it('gets 201 for all marks within about six seconds, and each mark is written once', async () => {
     const sandbox = await startSandbox({ callsPerSecond: 5 })
     const adapter = await startAdapter(sandbox.url, onePartner({ v3: { callsPerSecond: 5 } }))
     const register = await sandboxRegister(sandbox, 30)

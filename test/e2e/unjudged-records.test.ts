@@ -38,7 +38,7 @@ async function startOver(v3: string, journal: string) {
 }
 
 describe.each(eachDatabase())('a record that V3 never judged, with a journal in %s', (_name, database) => {
-  database.test('ends as not applied if it is never resent after an outage with 3,600 marks', async (url) => {
+  database.test('ends as not applied if the client never resends it (3,600 marks)', async (url) => {
     const { adapter, states } = await startOver((await startFailing()).url, url)
     for (let register = 0; register < 12; register += 1)
       expect(new Set(statusesOf(await postBatch(adapter, registerOf(register, 300))))).toEqual(new Set([503]))

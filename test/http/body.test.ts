@@ -45,7 +45,7 @@ describe('readBody', () => {
   ]
 
   it.each(encodings)(
-    'reads a body in the encoding %j, cut at every offset (batch-wire F28, F29)',
+    'reads a body in the encoding %j in two chunks, split at every offset (batch-wire F28, F29)',
     async (contentEncoding, encode) => {
       const sent = encode(TEXT)
       for (let cut = 0; cut <= sent.length; cut += 1) {

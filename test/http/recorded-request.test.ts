@@ -41,7 +41,7 @@ test.each([
   },
 )
 
-test('readRecordedRequest returns a request whose body fails if the body ends early', async () => {
+test('readRecordedRequest returns a request whose body cannot be read if the recording ends within the body', async () => {
   await expect(read(`${HEAD}Content-Length: 9\r\n\r\nabc`)).rejects.toMatchObject({ code: 'ADP_BODY' })
 })
 

@@ -145,7 +145,7 @@ describe.each([
       ['requests', ''],
       ['a request for a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
     ])(
-      'closes the replies to all its requests after %s, including replies that still wait',
+      'closes the replies to all requests of the client, even replies that still wait, after %s',
       async (_name, tail) => {
         const replies = [held(), held(), held()]
         const ended: Handler = (request, response) => {
@@ -167,7 +167,7 @@ describe.each([
     it.each([
       ['bytes that are not HTTP', '\0'],
       ['a request for a tunnel', 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'],
-    ])('is noticed after the client sent %s', async (_name, tail) => {
+    ])('is noticed even if the client has sent %s', async (_name, tail) => {
       const first = held()
       const { port, faults } = await start({ '/first': first.handler })
       const client = await open(port, get('/first') + tail)
@@ -203,7 +203,7 @@ describe.each([
   describe('a connection beyond the limit', () => {
     const half = 'GET /first HTTP/1.1\r\nHost: x\r\nX-Un'
 
-    it('makes the server close the connection that was idle longest, and no connection with a request', async () => {
+    it('makes the server close the connection that has been idle longest, and never a connection with a request in progress', async () => {
       const first = held()
       const { port, asked, closed } = await start(
         { '/first': first.handler, '/kept': readsBody },
@@ -223,7 +223,7 @@ describe.each([
       expect(await busy.until('held')).toMatch(/^HTTP\/1\.1 200 /)
     })
 
-    it('is closed itself if every other connection has a request', async () => {
+    it('is closed itself if every other connection has a request in progress', async () => {
       const first = held()
       const { port, asked, closed } = await start({ '/first': first.handler }, undefined, 2)
       const busy = [await open(port, get('/first')), await open(port, get('/first'))]

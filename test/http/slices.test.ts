@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createSlicing, SLICE_WORK } from '../../src/http/slices.ts'
 
 describe('createSlicing', () => {
-  it('runs one slice in each turn of the event loop, in the order of the requests', async () => {
+  it('runs one slice in each turn of the event loop, in the order in which the slices were requested', async () => {
     const slicing = createSlicing()
     const trace: string[] = []
     let turn = 0
@@ -24,7 +24,7 @@ describe('createSlicing', () => {
     expect(trace).toEqual(['1 one', '2 other', '3 later'])
   })
 
-  it('allows the full amount of work in each slice', async () => {
+  it('ends a slice after SLICE_WORK units of work, and then begins the next slice at zero', async () => {
     const slices = createSlicing().open()
     expect(slices.spend(SLICE_WORK - 1)).toBe(false)
     expect(slices.spend(1)).toBe(true)

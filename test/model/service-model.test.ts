@@ -11,7 +11,7 @@ const declared = (model: ServiceModel): readonly ComplexType[] =>
   model.schemas.flatMap((schema) => [...schema.complexTypes, ...schema.entityTypes])
 
 describe('the V3 service model', () => {
-  test('has the keys of service.md 2.2: ExternalID, and a second property for the types that the section names', () => {
+  test('has the entity keys of service.md 2.2: ExternalID, and a second property for the types that the section names', () => {
     const keys = serviceModel.schemas.flatMap(({ entityTypes }) =>
       entityTypes.map(({ name, key }) => [name, key] as const),
     )

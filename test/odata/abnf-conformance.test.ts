@@ -91,15 +91,15 @@ function outcomeOf(abnfCase: AbnfCase): number | 'accepted' {
 
 const keyOf = ({ rule, input }: AbnfCase): string => `${rule} ${input}`
 
-describe('the parser, on the OData ABNF 4.01 test cases', () => {
+describe('the parser, on the OASIS file of OData ABNF 4.01 test cases', () => {
   const asStated = cases.filter((abnfCase) => !(keyOf(abnfCase) in exceptions))
 
-  test('accepts or rejects at least 95 % of the cases as the file of OASIS states', () => {
+  test('agrees with the file on at least 95 % of the cases', () => {
     expect(asStated.length / cases.length).toBeGreaterThan(0.95)
   })
 
   test.each(asStated.map((abnfCase) => [keyOf(abnfCase), abnfCase] as const))(
-    'accepts or rejects the case as the file of OASIS states: %s',
+    'agrees with the file on the case: %s',
     (_key, abnfCase) => {
       const outcome = outcomeOf(abnfCase)
       if (abnfCase.failAt === undefined) expect(outcome).toBe('accepted')
@@ -110,7 +110,7 @@ describe('the parser, on the OData ABNF 4.01 test cases', () => {
   )
 
   test.each(Object.entries(exceptions))(
-    'still deviates from the file of OASIS in the documented case: %s',
+    'still deviates from the file on the documented case: %s',
     (key, { outcome }) => {
       const known = cases.filter((abnfCase) => keyOf(abnfCase) === key)
       expect(known.map(outcomeOf)).toEqual([outcome])

@@ -8,7 +8,7 @@ const keys = fc.integer({ min: 0, max: 9 })
 const calls = fc.array(fc.tuple(fc.constantFrom('get', 'set', 'delete'), keys), { maxLength: 300 })
 
 describe('BoundedMap', () => {
-  test('always evicts the least recently used entry, for random reads, writes and deletions', () => {
+  test('evicts the least recently used entry after any sequence of reads, writes and deletions', () => {
     fc.assert(
       fc.property(calls, (list) => {
         const map = new BoundedMap<number, number>(LIMIT)

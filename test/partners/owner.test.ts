@@ -48,7 +48,7 @@ describe('the owner of a batch', () => {
     expect(owner).toMatch(/^[\w-]{43}$/)
   })
 
-  it('is the same for all keys that a partner lists', () => {
+  it('is the same for all subscription keys of a partner', () => {
     expect(ownerOf(jwt(claims), 'old', listed)).toBe(ownerOf(jwt(claims), 'new', listed))
     expect(ownerOf('bearer x', 'old', listed)).not.toBe(ownerOf(jwt(claims), 'old', listed))
   })
@@ -62,7 +62,7 @@ describe('the owner of a batch', () => {
     expect(new Set(owners).size).toBe(1)
   })
 
-  it('is the same for another order of a list in a claim', () => {
+  it('does not depend on the order of a list in a claim', () => {
     const of = (organisation: unknown): string => ownerOf(jwt({ ...claims, organisation }))
     expect(of(['a', 'b'])).toBe(of(['b', 'a']))
     expect(of(['a', 'b'])).not.toBe(of(['a,b']))
@@ -85,7 +85,7 @@ describe('the owner of a batch', () => {
     }
   })
 
-  it('is the same for a string claim that is escaped differently', () => {
+  it('does not depend on how the token escapes a string claim', () => {
     const of = (text: string): string => ownerOf(jwtOf(`{"iss":"idp","client_id":"${text}"}`))
     expect(of('a/b')).toBe(of('a\\/\\u0062'))
   })

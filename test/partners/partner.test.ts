@@ -70,13 +70,13 @@ describe('createAuthorise', () => {
     ['/acme', { authorization: 'BEARER x' }, 'path'],
   ]
   it.each(rows)(
-    'assigns a request to %s with headers %j to the expected partner, or rejects it: %s',
+    'assigns a request to %s with headers %j to a partner, or throws an error code: %s',
     async (url, headers, who) => {
       expect(await whoIs(partners, request(url, headers))).toBe(who)
     },
   )
 
-  it("uses the credentials of the outer request, and the partner's own key if it has one (batch-wire F24)", async () => {
+  it('uses the token of the outer request, and its subscription key unless the partner has a V3 key (batch-wire F24)', async () => {
     const [own, mapped] = await Promise.all(
       [undefined, () => 'v3-key'].map((key) => authorise([partner('p', { any: true }, key)], request('/'))),
     )
@@ -99,7 +99,7 @@ describe('authoriseWithout', () => {
     ['no credentials if neither the partner nor the client has a key', own(undefined, true), undefined, 'credentials'],
     ['no credentials if neither the partner nor the client has a token', own('v3-key', false), undefined, 'credentials'],
   ] // prettier-ignore
-  it.each(rows)('authorises calls to V3 with %s', async (_what, who, client, expected) => {
+  it.each(rows)('uses %s', async (_what, who, client, expected) => {
     const authorised = authoriseWithout(who, rateLimits, client)
     expect(typeof authorised === 'string' ? authorised : (await authorised).credentials).toEqual(expected)
   })

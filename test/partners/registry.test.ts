@@ -14,7 +14,7 @@ function request(url: string, headers: Record<string, string> = {}): IncomingMes
 }
 
 describe('the partner registry, for a request', () => {
-  it('finds the first partner in the list that matches by hash, header, path or any', () => {
+  it('finds the first partner in the list that matches, whether by hash, header, path or any', () => {
     const ways = [
       partner('path', { pathPrefix: '/acme' }),
       partner('hash', { subscriptionKeySha256: [sha256('key')] }),
@@ -69,7 +69,7 @@ describe('the partner registry, after its partners were replaced', () => {
     expect([longestReadBackMs(registry, 'c'), longestReadBackMs(registry, 'd')]).toEqual([0, 3])
   })
 
-  it('counts a request in progress for the settings of the partner with which the request began', () => {
+  it('counts the requests in progress of each partner separately for previous and current settings', () => {
     const registry = createRegistry([removed, kept, old])
     const leave = [registry.enter(old), registry.enter(kept), registry.enter(removed), registry.enter(kept)]
     registry.replace([kept, { ...old }])

@@ -216,7 +216,7 @@ describe('openExchange for the guards', () => {
     expect(await outcomeOf('readFilter', { cause: error('ADP_INTERNAL') })).toBe('not counted')
   })
 
-  it('does not read the reply to a later write of the same school in the same window', async () => {
+  it('does not read the reply to a write that begins no trial', async () => {
     const unread: WireReply = {
       status: 200,
       reason: '',
@@ -247,7 +247,7 @@ describe('openExchange for the guards', () => {
 })
 
 describe('openExchange for the comparison', () => {
-  it('reports the keys of an unsampled write exactly once, even if the write fails', async () => {
+  it('reports the learners and events of an unsampled write exactly once, even if the write fails', async () => {
     const reported: (readonly unknown[])[] = []
     const comparison = {
       ...{ isWanted: () => false, offer: () => expect.fail('it was offered'), onThrottled: () => undefined },

@@ -30,7 +30,7 @@ describe('sendError', () => {
     ['ADP_TOO_LARGE', 'HTTP/1.1 413 Payload Too Large', ['Connection: close']],
     ['ADP_OVERLOADED', 'HTTP/1.1 503 Service Unavailable', ['Retry-After: 5']],
     ['ADP_OUTCOME_UNKNOWN', 'HTTP/1.1 504 Gateway Timeout', []],
-  ] as const)('answers %s in the OData form (batch-wire 5)', async (code, status, headers) => {
+  ] as const)('sends %s in the OData error format (batch-wire 5)', async (code, status, headers) => {
     const { head, body, log } = await replyTo(new AdapterError(code, 'told'))
     expect(head.split('\r\n')).toEqual(
       expect.arrayContaining([status, 'Content-Type: application/json; charset=utf-8', ...headers]),
@@ -45,7 +45,7 @@ describe('sendError', () => {
     ['ADP_SUBSCRIPTION_KEY', 401, true],
     ['ADP_FORBIDDEN', 403, false],
   ] as const)(
-    'answers %s in the error format of the gateway (service-facts 12)',
+    'sends %s in the error format of the gateway (service-facts 12)',
     async (code, statusCode, challenge) => {
       const { head, body } = await replyTo(new AdapterError(code, 'told'))
       expect(JSON.parse(body)).toEqual({ statusCode, message: 'told' })
@@ -54,7 +54,7 @@ describe('sendError', () => {
   )
 
   it.each([new TypeError('hush'), 'hush', undefined, { hush: 1 }])(
-    'shows and logs only the kind of error for the unexpected error %j',
+    'shows and logs only the kind of the unexpected error %j',
     async (cause) => {
       const { head, body, log } = await replyTo(cause)
       expect(head).toContain('HTTP/1.1 500 Internal Server Error')

@@ -100,7 +100,7 @@ describe('LinkRewriter', () => {
     expect(rewriter.write(open).length).toBe(open.length + to.length - from.length)
   })
 
-  it('applies the first rewriting rule that matches, even if the chunk ends within the link', () => {
+  it('applies the first rewriting rule that matches, even if a chunk ends within the link', () => {
     const links = [
       { from: `${from}/V3/Sets`, to: 'http://adapter.test/own' },
       { from: `${from}/V3`, to: 'http://adapter.test/root' },

@@ -51,7 +51,7 @@ const rows: [address: string | undefined, headers: Record<string, string | undef
 ]
 
 it.each(rows)(
-  'GET /metrics gives a caller at %s with headers %j the status %i unless the metrics are open to all',
+  'GET /metrics from %s with headers %j returns the status %i unless the metrics are open to all',
   async (address, headers, status) => {
     expect(await statusFor('loopback', request(address, headers))).toBe(status)
     expect(await statusFor('any', request(address, headers))).toBe(200)
@@ -61,6 +61,6 @@ it.each(rows)(
 it.each([
   ['/healthz', 200],
   ['/readyz', 503],
-])('GET %s gets the status %i while the adapter stops', async (path, status) => {
+])('GET %s returns the status %i while the adapter stops', async (path, status) => {
   expect(await statusFor('any', request('127.0.0.1'), path, 'stopping')).toBe(status)
 })

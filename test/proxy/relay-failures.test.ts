@@ -39,7 +39,7 @@ describe('the relay, when V2 fails', () => {
     expect(await client.until('}')).toMatch(/^HTTP\/1\.1 504 [^]*ADP_V2_OUTCOME_UNKNOWN/)
   })
 
-  it('closes the connection of the client if V2 pauses for too long during the body', async () => {
+  it('closes the connection of the client if V2 pauses for too long within the body of the reply', async () => {
     const upstream = await startRawUpstream(replyWithBytes('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc'))
     const relay = await startRelay(upstream.url)
     expect(await exchange(relay.port, get)).toMatch(/abc$/)
@@ -88,7 +88,7 @@ describe('a client that disconnects from the relay', () => {
   })
 
   it.each(['before', 'after'])(
-    'does not prevent the timeout of a write with keepGoing if the client disconnects %s the head of an endless reply',
+    'does not lift the timeout for an endless reply of V2 to a write with keepGoing: disconnects %s the head',
     async (when) => {
       const head = Promise.withResolvers<() => void>()
       const upstream = await startRawUpstream((socket) => {
@@ -113,7 +113,7 @@ describe('a client that disconnects from the relay', () => {
     },
   )
 
-  it('makes the relay end the call to V2 during the upload, even if the write has the option keepGoing', async () => {
+  it('makes the relay end the call to V2, even for a write with keepGoing, if the upload is incomplete', async () => {
     const ended = Promise.withResolvers<undefined>()
     const upstream = await startRawUpstream((socket) => {
       socket.once('close', () => ended.resolve(undefined))
@@ -236,7 +236,7 @@ describe("the relay's captured copy of a reply", () => {
     expect(got.split('\r\n\r\n')[1]).toBe('x'.repeat(200_000))
   })
 
-  it('is dropped if the reply is too large, and the client still gets the whole reply', async () => {
+  it('is dropped if the reply is too large, but the client still gets the whole reply', async () => {
     const upstream = await startRawUpstream(replyWithBytes(large))
     const relay = await startRelay(upstream.url, { call: { captureBytes: 100, onReplyEnd: () => undefined } })
     expect((await exchange(relay.port, get)).split('\r\n\r\n')[1]?.length).toBe(200_000)

@@ -30,7 +30,7 @@ it.each([
   ['POST /metrics', 405],
   ['TRACE /healthz', 405],
   ['TRACE /V2/Attendance/$batch', 405],
-])('the adapter answers %s without credentials with the status %i', async (start, status) => {
+])('the adapter, for %s without credentials, returns the status %i', async (start, status) => {
   const adapter = await startAdapter('http://127.0.0.1:1')
   const reply = await exchange(adapter.port, `${start} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
   expect(reply).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))

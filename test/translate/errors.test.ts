@@ -61,7 +61,7 @@ describe('toV2Refusal', () => {
     ])
   })
 
-  it('applies the first rule of the error mapping of which all conditions hold', () => {
+  it('applies the first rule of the error mapping whose conditions all hold', () => {
     const to = (code: string): ErrorMappingRule['to'] => ({ code, message: code })
     const mapping: ErrorMappingRule[] = [
       { status: 409, code: /A/, message: /B/, target: /C/, to: to('all') },

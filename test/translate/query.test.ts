@@ -106,7 +106,7 @@ describe('createReadPlanner', () => {
     ['dates without a time', 'AttendableEventStart ge 2026-01-01 and AttendableEventStart lt 2026-06-01', 2],
     ['a range with one end', 'AttendableEventStart ge 2020-01-01T00:00:00Z', 1],
     ['a negated range', 'not (AttendableEventStart ge 2020-01-01T00:00:00Z and AttendableEventStart le 2026-01-01T00:00:00Z)', 1],
-  ])('plans the fewest queries that the 90 days of V3 allow, for a filter on %s', (_name, filter, count) => {
+  ])("plans the fewest queries that V3's limit of 90 days allows, for a filter on %s", (_name, filter, count) => {
     expect(filtered(filter)).toHaveLength(count)
   }) // prettier-ignore
 

@@ -221,7 +221,7 @@ describe('decideReadBack, when a read returns several marks', () => {
     ['with a time at the moment of the call', whileSent, {}, false],
     ['that the journal knows for an older record', {}, known(posted), false],
   ])(
-    'says whether one read is enough to call a record applied, if V3 shows the values of the record in a mark %s',
+    'says whether a single read proves that a record was applied, if V3 shows its values in a mark %s',
     (_what, mark, own, certain) => {
       expect(decide([{ ...row, ...mark }], own)).toMatchObject({ kind: 'applied', certain })
     },
@@ -280,51 +280,51 @@ describe('decideReadBack, for a mark with null members', () => {
 
 it.each([
   [
-    'shown minutes that an unknown rule may have changed',
+    'decides "applied" for other minutes if an unknown rule may have changed the minutes',
     { minutesOpaque: true },
     { MinutesLate: 5 },
     'applied',
   ],
   [
-    'a shown comment that an unknown rule may have changed',
+    'decides "applied" for another comment if an unknown rule may have changed the comment',
     { commentsOpaque: true },
     { Comment: 'x' },
     'applied',
   ],
   [
-    'posted missing minutes with 0 if the service keeps missing ones',
+    'decides "overwritten" for 0 minutes in place of none if the service stores missing minutes as missing',
     { nullKept: true },
     { MinutesLate: 0 },
     'overwritten',
   ],
-  ['posted missing minutes with 0 if the service may change them', {}, { MinutesLate: 0 }, 'applied'],
   [
-    'posted 0 minutes with missing ones if the service keeps 0',
+    'decides "applied" for 0 minutes in place of none if the service may store missing minutes as 0',
+    {},
+    { MinutesLate: 0 },
+    'applied',
+  ],
+  [
+    'decides "overwritten" for missing minutes in place of 0 if the service stores 0 as 0',
     { zeroKept: true, qualifierShown: true },
     { MinutesLate: null },
     'overwritten',
     0,
   ],
   [
-    'posted 0 minutes with missing ones if the service keeps only missing ones',
+    'decides "applied" for missing minutes in place of 0 if the service may store 0 as missing',
     { nullKept: true },
     { MinutesLate: null },
     'applied',
     0,
   ],
-  ['different minutes', {}, { MinutesLate: 5 }, 'overwritten'],
-  ['different comments', {}, { Comment: 'x' }, 'overwritten'],
-] as const)(
-  'decideReadBack compares %s',
-  (_what, profile, Qualifier, kind, MinutesLate: number | null = null) => {
-    const plain = { ...posted, Qualifier: { MinutesLate, Comment: null } }
-    const value = [{ ...row, ...minuteAfter, Qualifier: { MinutesLate: null, Comment: null, ...Qualifier } }]
-    const marks = readMarks(plain, { value }) ?? []
-    expect(decideReadBack(plain, marks, { ...facts, profile: { ...freshProfile, ...profile } }).kind).toBe(
-      kind,
-    )
-  },
-)
+  ['decides "overwritten" for other minutes', {}, { MinutesLate: 5 }, 'overwritten'],
+  ['decides "overwritten" for another comment', {}, { Comment: 'x' }, 'overwritten'],
+] as const)('decideReadBack %s', (_what, profile, Qualifier, kind, MinutesLate: number | null = null) => {
+  const plain = { ...posted, Qualifier: { MinutesLate, Comment: null } }
+  const value = [{ ...row, ...minuteAfter, Qualifier: { MinutesLate: null, Comment: null, ...Qualifier } }]
+  const marks = readMarks(plain, { value }) ?? []
+  expect(decideReadBack(plain, marks, { ...facts, profile: { ...freshProfile, ...profile } }).kind).toBe(kind)
+})
 
 it('toReadBackFilter selects the learner and the event', () => {
   expect(toReadBackFilter(posted)).toBe(

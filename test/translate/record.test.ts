@@ -246,7 +246,7 @@ describe('toFlatReply', () => {
     }) // prettier-ignore
   })
 
-  it('returns the values of the reply of V3', () => {
+  it("returns V3's value of each member that the reply of V3 has", () => {
     expect(
       toFlatReply(nested, {
         ExternalID: id, Present: false, Absent: true, RecordedOn: 'r', ChangeProcessName: 'p', AttendableEventStart: 's',

@@ -54,7 +54,7 @@ describe('openCallBudget', () => {
     expect([await times, budget.queuedMs()]).toEqual([[0, 1_050, 2_100], 2_100])
   })
 
-  it('admits a call immediately until the budget ends, if there is no rate limit', async () => {
+  it('admits every call within the budget immediately if there is no rate limit', async () => {
     const started = start({ limited: false, budgetMs: 100 })
     const { clock, budget } = started
     expect([await outcome(started, budget.take()), budget.queuedMs()]).toEqual([0, 0])
@@ -71,7 +71,7 @@ describe('openCallBudget', () => {
     expect(await late).toBe('ADP_BUDGET_EXCEEDED')
   })
 
-  it('refuses a call if a thousand calls of other requests already wait', async () => {
+  it('refuses a call if a thousand calls of other requests are already waiting', async () => {
     const started = start()
     const { rateLimit, budget } = started
     for (let index = 0; index < 1_001; index += 1) void rateLimit.acquire('write', Infinity)
@@ -92,7 +92,7 @@ describe('openCallBudget', () => {
     expect(await next).toEqual({ admitted: true, waitedMs: 1_050 })
   })
 
-  it('pauses only this request after a 503, and all requests with the key after a 429', async () => {
+  it('pauses only this request after a 503, but all requests with the subscription key after a 429', async () => {
     const { clock, rateLimit, budget } = start()
     const paused = budget.pause(3_000, false).then((result) => [result, clock.nowMs()])
     const other = rateLimit.acquire('write', Infinity)
@@ -104,7 +104,7 @@ describe('openCallBudget', () => {
     expect(await held).toEqual({ admitted: true, waitedMs: 2_000 })
   })
 
-  it('pauses this request after a 429 if the key has no rate limit', async () => {
+  it('pauses this request after a 429 even if the subscription key has no rate limit', async () => {
     const { clock, budget } = start({ limited: false })
     const paused = budget.pause(3_000, true).then((result) => [result, clock.nowMs()])
     await clock.pass(5_000)
@@ -152,7 +152,7 @@ const waits: [reason: string, retryAfterMs: number | undefined, expected: (numbe
 
 describe('retryWaitMs', () => {
   it.each(waits)(
-    'returns, after the outcome %s with Retry-After %j, the waits %j before successive attempts (service-facts 9)',
+    'returns, for the outcome %s with Retry-After %j, the waits %j before successive attempts (service-facts 9)',
     (reason, retryAfterMs, expected) => {
       expect(expected.map((_, attempt) => retryWaitMs({ reason, retryAfterMs }, attempt))).toEqual(expected)
     },

@@ -68,7 +68,7 @@ describe('a fair queue', () => {
     expect(serve()).toEqual(['a/x 1'])
   })
 
-  it('moves an owner with its calls, in order, to its partner when V3 accepts the owner', () => {
+  it("moves the calls of an owner, in order, from the common turn to the owner's partner when V3 accepts the owner", () => {
     const { queue, enter, serve, accepted } = start()
     for (const name of ['a/0? 1', 'a/1? 1', 'a/1? 2']) enter(name)
     accepted.add('a/1?')

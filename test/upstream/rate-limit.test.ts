@@ -235,7 +235,7 @@ describe('createRateLimits', () => {
     ])
   })
 
-  it('has one limit for each key, with the lower rate if two partners set different rates', async () => {
+  it('has one limit for each subscription key, with the lower rate if two partners set different rates', async () => {
     const clock = createManualClock()
     const rateLimits = createRateLimits(clock)
     const slow = rateLimits.of('key', 1)
@@ -247,7 +247,7 @@ describe('createRateLimits', () => {
     expect(log).toEqual([['first', 0], ['second', 2_050]]) // prettier-ignore
   })
 
-  it('adds up the waiting calls of all keys, and reports the decisions for all keys', async () => {
+  it('adds up the waiting calls of all subscription keys, and reports the decisions on all of them', async () => {
     const clock = createManualClock()
     let told = 0
     const rateLimits = createRateLimits(clock, () => (told += 1))
@@ -258,7 +258,7 @@ describe('createRateLimits', () => {
     expect([rateLimits.waiting('read'), told]).toEqual([0, 6])
   })
 
-  it('drops idle keys, but no busy key, if there are many keys', async () => {
+  it('drops the limits of idle subscription keys, but never of busy ones, if there are many keys', async () => {
     const clock = createManualClock()
     const rateLimits = createRateLimits(clock)
     const [busy, idle] = [rateLimits.of('busy', 1), rateLimits.of('idle', 1)]

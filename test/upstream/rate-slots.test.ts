@@ -146,7 +146,7 @@ describe('an instance that is the only live instance', () => {
     ]) // prettier-ignore
   })
 
-  it('waits for the rate slots and pauses that instances reserved before they ended', async () => {
+  it('sends no call during the slots and pauses that ended instances had reserved', async () => {
     const { clock, asked, alone, log, ask } = start(4, [[30_000]])
     alone.sinceMs = 0
     await clock.pass(2_000)

@@ -62,7 +62,7 @@ describe('an unexpected 100 Continue from an upstream', () => {
       expect(await post(await connect(whole(body), cut))).toBe(`201 ${body}`)
   })
 
-  it('is not taken for the reply', async () => {
+  it('is not mistaken for the reply', async () => {
     const { url } = await startRawUpstream((socket) => socket.end('HTTP/1.1 100 Continue\r\n\r\n'))
     const connections = createConnections(url, { connections: 1, timeouts, clock: systemClock })
     onTestFinished(() => connections.close())

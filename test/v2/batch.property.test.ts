@@ -67,7 +67,7 @@ describe('decodeBatch', () => {
     )
   })
 
-  it('decodes a part in the same way after any other parts', () => {
+  it('decodes a part in the same way whatever parts precede it', () => {
     fc.assert(
       fc.property(arbitraryBatch, (model) => {
         const whole = decodeBatch(writeBatch(model), contentTypeOf(model)).parts.map(saidBy)
@@ -81,7 +81,7 @@ describe('decodeBatch', () => {
     )
   })
 
-  it('never decodes a truncated batch, with any boundary in the header (batch-wire F8, F12)', () => {
+  it('never decodes a truncated batch, whatever boundary the header names (batch-wire F8, F12)', () => {
     fc.assert(
       fc.property(arbitraryBatch, fc.nat(), fc.nat(), (model, cut, name) => {
         const envelope = toBytes(writeEnvelope(model), model.lineEnds)

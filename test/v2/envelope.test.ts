@@ -250,7 +250,7 @@ describe('decodeBatch, for a part that follows another part', () => {
     [`${MIME}\n${HTTP}`, part(HTTP, 'Accept: x\n')],
     [`${MIME}\n${HTTP}A: b\n`, part(HTTP, 'A: bc\n')],
     [`${MIME}\n${HTTP}Content-ID: 1\n`, part(HTTP, 'Content-ID: 12\nA: b\n')],
-  ])('reads the head of a part in the same way first and after another part: %j, then %j', (first, second) => {
+  ])('reads the head of a part as it would read the part alone: %j, then %j', (first, second) => {
     expect(lastOf(first, second)).toEqual(lastOf(second))
   }) // prettier-ignore
 })

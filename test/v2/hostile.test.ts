@@ -41,7 +41,7 @@ describe('decodeBatch with hostile input', () => {
     ])
   })
 
-  it('yields to the event loop after each part and changeset, with a cost of at least 1,024 bytes', () => {
+  it('yields to the event loop after each part and changeset, and counts at least 1,024 bytes of work for each', () => {
     const one = `${MIME}\n${LINE}\n{}\n`
     const nested = `--b\nContent-Type: multipart/mixed; boundary=c\n\n${one.replace('--b', '--c')}--c--\n`
     const bytes = Buffer.from(`${one.repeat(1_000)}${nested.repeat(1_000)}--b--`)

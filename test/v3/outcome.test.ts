@@ -47,7 +47,7 @@ describe('readUpstreamError', () => {
     expect(readUpstreamError(400, JSON.stringify(body))).toEqual({ status: 400, form, entries, outer })
   })
 
-  it('does not read a body that is longer than a real error', () => {
+  it('does not read a body that is longer than any real error body', () => {
     const body = JSON.stringify({ error: { code: 'a', message: 'b'.repeat(70_000) } })
     expect(readUpstreamError(400, body)).toEqual({ status: 400, form: 'unreadable', entries: [] })
   })

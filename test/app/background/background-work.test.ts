@@ -279,7 +279,7 @@ describe('comparison in a background thread', () => {
     expect(body.deref()).toBeUndefined()
   })
 
-  it('drops the keys of writes if the thread is too busy to register the keys', async () => {
+  it('drops the learners and events of a write if the thread still registers those of earlier writes', async () => {
     const { comparison, threads, read, partner } = run()
     const keys = Array.from({ length: 20_000 }, (_, index) => `key ${index}`)
     const write = (stage: 'shadow' | 'legacy' = 'shadow') => comparison.onWrite(partner, stage, () => keys)
@@ -295,7 +295,7 @@ describe('comparison in a background thread', () => {
     expect(posted()).toBe(3)
   })
 
-  it('makes no call to a service for five minutes after a 429 of the service, even after a new thread has started', async () => {
+  it('makes no call to a service for five minutes after its 429, even if a new thread starts meanwhile', async () => {
     const { comparison, clock, threads, read, partner } = run()
     const client = { ...read().client, partner: 'acme' }
     comparison.offer(read())

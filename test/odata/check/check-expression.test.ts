@@ -156,7 +156,7 @@ describe('a parameter alias in checkFilter', () => {
     expect(inner).toMatchObject({ predicate: { right: { kind: 'member', variable: 0, path: ['Name'] } } })
   })
 
-  test('has an error in its value reported at the position where the filter uses the alias', () => {
+  test('is reported as the position of an error in its value', () => {
     expect(faultOf(() => check('Open and @a', { aliases: aliases({ a: 'startswith(Name,1)' }) }))).toEqual({
       message: 'startswith cannot be applied to Edm.Int32',
       position: 9,
@@ -175,7 +175,7 @@ describe('a parameter alias in checkFilter', () => {
     expect(faultOf(() => check('@a', { aliases: aliases(values) }))).toEqual({ message, position: 0 })
   })
 
-  test('is rejected if a path follows it', () => {
+  test('is rejected if a path follows the alias', () => {
     expect(faultOf(() => check('@a/Name eq null')).message).toBe('An alias cannot be followed by a path')
   })
 })

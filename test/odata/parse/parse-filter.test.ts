@@ -114,7 +114,7 @@ describe('parseFilter', () => {
     expect(faultOf(() => parseFilter(text))).toEqual({ message, position })
   })
 
-  test('throws an AdapterError with the code and status of the reply', () => {
+  test('throws an AdapterError with code, status and position for a malformed filter', () => {
     const fault = (() => {
       try {
         return parseFilter('a eq')

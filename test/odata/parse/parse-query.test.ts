@@ -33,7 +33,7 @@ test.each([
   ['x=1&a%=1', undefined, 5],
   ['x=1&a#', undefined, 5],
 ])(
-  'parseQuery rejects the encoding of %s in the option %s at character %i of its value',
+  'parseQuery rejects the malformed encoding of %s, and names the option %s and character %i in the error',
   (query, option, position) => {
     expect(faultIn(query)).toEqual({ option, position })
   },

@@ -12,11 +12,11 @@ describe('createModelIndex', () => {
     ['Guid', undefined],
     ['Other.Thing', undefined],
     ['toString', undefined],
-  ])('finds the type by the name %s only if a schema declares it: %s', (name, found) => {
+  ])('resolves the type name %s to %s', (name, found) => {
     expect(sampleIndex.findType(name)?.name).toBe(found)
   })
 
-  test('finds no type by a name without namespace that two schemas declare', () => {
+  test('finds no type by a name without a namespace if two schemas declare the name', () => {
     const [schema] = sampleModel.schemas
     const twice = createModelIndex({
       ...sampleModel,

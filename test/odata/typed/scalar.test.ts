@@ -90,6 +90,6 @@ test.each([
   ['0123abcd089EF-4a5b-8c7d-00ff11ee22dd', false],
   ['0123abcg-89EF-4a5b-8c7d-00ff11ee22dd', false],
   ['0123abcd89EF4a5b8c7d00ff11ee22dd', false],
-])('isGuid recognises whether %j is a guid: %s', (text, is) => {
+])('isGuid decides whether %j is a guid: %s', (text, is) => {
   expect(isGuid(text)).toBe(is)
 })

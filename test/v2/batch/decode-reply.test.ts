@@ -40,7 +40,7 @@ describe('decodeBatchReply', () => {
     },
   )
 
-  it('returns no parts for the single 200 that answers a batch with differing ids (batch-wire 3)', () => {
+  it('returns no parts for the single 200 that a batch gets if its ids differ (batch-wire 3)', () => {
     const { contentType, body } = encodeMismatch(() => '1')
     expect(decodeBytes(Buffer.from(body), contentType)).toEqual([])
   })
@@ -81,7 +81,7 @@ describe('decodeBatchReply', () => {
     }
 
     it.each(['flat', 'nested'] as const)(
-      'returns each part as soon as its last byte arrives in the layout %s',
+      'returns each part as soon as its last byte arrives (layout %s)',
       (layout) => {
         const { contentType, pieces } = encoded(layout)
         const decoding = openReplyDecoding(contentType)
@@ -91,7 +91,7 @@ describe('decodeBatchReply', () => {
     )
 
     it.each(['flat', 'nested'] as const)(
-      'returns the same parts if the bytes are split at any place in the layout %s',
+      'returns the same parts wherever the bytes are split (layout %s)',
       (layout) => {
         const { contentType, pieces } = encoded(layout)
         const bytes = Buffer.from(pieces.join(''))

@@ -30,7 +30,7 @@ describe('inspectParts', () => {
     expect(inspect(part(1, '', record(1, `,"Comment":"it's \\"so\\", isn't it"`)))).toEqual([])
   })
 
-  it('compares the Content-Length among the HTTP headers, and not a length among the MIME headers, with the bytes of the record', () => {
+  it('compares the size of the record with the Content-Length of the HTTP headers, not of the MIME headers', () => {
     const mimeLength = 'Content-Length: 900\n'
     const exact = `Content-Length: ${record(1).length}\n`
     expect(inspect(part(1, exact, record(1), mimeLength), mimeLength)).toEqual([])
@@ -53,7 +53,7 @@ describe('inspectParts', () => {
     expect(inspect(parts).map(({ code, part: position }) => [code, position])).toEqual([finding])
   })
 
-  it('counts in the message the other parts with the same finding', () => {
+  it('says in the message how many other parts have the same finding', () => {
     const [finding] = inspect([1, 2, 3].map((id) => part(id, '', record(id, ',"Room":1'))).join(''))
     expect(finding?.message).toMatch(/^Part 1 .* 2 more parts\.$/)
   })

@@ -63,14 +63,14 @@ describe('createRowEncoder', () => {
     [['AttendanceHistorys', 'MinutesLate'], 'none', '{"MinutesLate":5,"AttendanceHistorys":[]}'],
     [['Learner'], 'full', '{"@odata.type":"#AttendanceService.Models.OData.AttendanceRecord","Learner":"l"}'],
   ] as const)(
-    'writes the selected fields %j in the order of the service with the metadata level %s',
+    'writes the selected fields %j in the order of the service (metadata level %s)',
     (select, level, json) => {
       expect(createRowEncoder(new Set(select), level)(row)).toBe(json)
     },
   )
 })
 
-it('the row encoder writes the histories of a mark without histories inside them', () => {
+it('the row encoder writes the histories of a mark without nested histories', () => {
   const state = { ...row, ExternalID: 's', Comment: null }
   const json = createRowEncoder(
     new Set(['Learner', 'AttendanceHistorys']),

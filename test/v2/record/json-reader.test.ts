@@ -20,7 +20,7 @@ describe('JsonReader', () => {
     '0', '-0', '1.50', '-1e+10', '12E-3', '123456789012345678901', 'true', 'false', 'null', '""', "''", '"a\\u0041"', '[]', '{}',
     '[1, [2 ,{"a" : [ ] }],"x"]', '{"a":1,"b":{"a":2}}', "{'a':'b'}", deep(64), '{"A":1,"a":2}',
   ] // prettier-ignore
-  it.each(values)('reads past the value %s, and returns the text of the value', (text) => {
+  it.each(values)('skips the value %s, and returns its text', (text) => {
     expect(readRaw(` \t\r\n${text} ,`)).toBe(text)
   })
 

@@ -72,7 +72,7 @@ describe('readBatchReply', () => {
     ['if only some parts have ids', [{ id: '1', n: 1 }, { n: 2 }, { id: '3', n: 3 }], [1, lost, 3], false],
     ['if one answer is a 500', [{ id: '1', n: 1, status: 500 }, { id: '2', n: 2 }, { id: '3', n: 3 }], ['serverError', 2, 3], true],
   ] // prettier-ignore
-  it.each(rows)('finds the outcome of each record %s', (_name, parts, words, sound) => {
+  it.each(rows)('returns the outcome of each record %s', (_name, parts, words, sound) => {
     expect(outcomes(multipart(parts), 3)).toEqual({ words, sound })
     const flat = parts.flat()
     // The same answers in JSON must give the same outcomes. In JSON every answer has an id.
@@ -104,7 +104,7 @@ describe('readBatchReply', () => {
     expect(outcomes(own, 2)).toEqual(expected)
   })
 
-  it('reads a part with repeated headers, but assigns no answer with two ids', () => {
+  it('reads a part with repeated header fields, but assigns a part with two ids to no record', () => {
     const part = (ids: string, n: number): string =>
       `--b\r\nContent-Type: application/http\r\n${ids}\r\nHTTP/1.1 429 Told\r\nRetry-After: 3\r\nRetry-After: 3\r\n\r\n${record(n)}\r\n`
     const parts = [part('Content-ID: 1\r\n', 1), part('Content-ID: 2\r\nContent-ID: 3\r\n', 2)]
@@ -117,7 +117,7 @@ describe('readBatchReply', () => {
     expect(outcomes(json(answers), 2)).toEqual({ words: ['throttled 3000', 2], sound: true })
   })
 
-  it('reads no answer from JSON that is nested too deeply for an answer', () => {
+  it('assigns no part to a record if the JSON of a part is nested too deeply', () => {
     const deep = '['.repeat(5_000) + ']'.repeat(5_000)
     const body = `{"responses":[{"id":"1","status":201,"headers":{},"body":${deep}},{"id":"2","status":201,"body":${record(2)}}]}`
     expect(outcomes(reply(body, 'application/json'), 2)).toEqual({ words: [lost, lost], sound: false })
@@ -131,7 +131,7 @@ describe('readBatchReply', () => {
     expect(outcomes(own, 3)).toEqual({ words: [1, 2, 'connectionLost'], sound: undefined })
   })
 
-  it('never reads an answer from an incomplete part, if the reply breaks off at any place', () => {
+  it('never reads an outcome from an incomplete part, wherever the reply breaks off', () => {
     const { body } = multipart([{ id: '1', n: 1 }, [{ id: '2', n: 2 }], { id: '3', n: 3 }])
     fc.assert(
       fc.property(fc.nat(body.length), (end) => {

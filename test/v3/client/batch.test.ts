@@ -34,7 +34,7 @@ const answered = (sound: boolean) => (count: number): BatchResult => ({ kind: 'a
 const unsupported = (): BatchResult => ({ kind: 'unsupported' })
 
 describe('createBatchPost', () => {
-  it('posts single records in mode auto for ten minutes after the service refused a batch', async () => {
+  it('posts only single records for ten minutes after the service refused a batch, if the mode is auto', async () => {
     const { clock, calls, postAll } = start({}, unsupported)
     expect(await postAll('abc')).toEqual([alone, alone, alone])
     await postAll('de')
@@ -44,7 +44,7 @@ describe('createBatchPost', () => {
     expect(calls.filter((call) => !call.startsWith('[')).sort()).toEqual(Array.from('abcdefghij'))
   })
 
-  it('posts no record again, and no further batch in mode auto, if the answers of a batch cannot be assigned to records', async () => {
+  it('posts no record again, and in mode auto no further batch, if the parts of a reply cannot be assigned to records', async () => {
     const { calls, postAll } = start({}, answered(false))
     const outcomes = await postAll('abc')
     const together = { records: 3 }
@@ -88,7 +88,7 @@ describe('createBatchPost', () => {
     expect(calls).toEqual(['[abcd]', '[ab]', '[cd]'])
   })
 
-  it('reports every record of a refused batch as not applied in mode batch, and posts the next records as a batch again', async () => {
+  it('reports the records of a refused batch as not applied, and posts the next records as a batch, if the mode is batch', async () => {
     const { calls, postAll } = start({ mode: 'batch' }, unsupported)
     const refused: PostOutcome = { kind: 'notApplied', reason: 'batchRefused', retryAfterMs: undefined }
     expect([await postAll('ab'), await postAll('cd')]).toEqual([[refused, refused], [refused, refused]]) // prettier-ignore
@@ -104,7 +104,7 @@ describe('createBatchPost', () => {
 })
 
 describe('createBatchCapability', () => {
-  it('allows batches again after one trial batch was answered, if an earlier batch had failed', async () => {
+  it('allows a single trial batch ten minutes after a failure, and any number of batches once the trial batch has worked', async () => {
     const clock = createManualClock()
     const capability = createBatchCapability(() => clock.nowMs())
     capability.failed()

@@ -31,7 +31,7 @@ const broken = (status: number): ReadOutcome => ({ kind: 'broken', status })
 const tooMany = { statusCode: 429, message: 'Rate limit is exceeded. Try again in 7 seconds.' }
 
 describe('createV3Reader', () => {
-  it('sends the path below the base address, the query, the key and the headers', async () => {
+  it('requests the path below the base address with the query, the subscription key and the headers', async () => {
     const upstream = await startUpstream(replyWith(200, { value: [] }))
     const v3 = reader(`${upstream.url}/base/`)
     const { signal } = new AbortController()

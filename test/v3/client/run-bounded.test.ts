@@ -64,7 +64,7 @@ function byKey(all: readonly string[], indexes: readonly number[]): Map<string |
 const ascending = (list: readonly number[]): number[] => [...list].sort((one, other) => one - other)
 
 describe('runBounded', () => {
-  it('runs each task once, at most as many at a time as the concurrency allows, and tasks of one key in order', async () => {
+  it('runs each task once, never exceeds the concurrency limit, and runs tasks with the same key in order', async () => {
     const stop = fc.option(fc.nat(40), { nil: Infinity })
     await fc.assert(
       fc.asyncProperty(keys, concurrency, choices, stop, async (all, most, order, stopAfter) => {
@@ -83,7 +83,7 @@ describe('runBounded', () => {
     )
   })
 
-  it('runs as many tasks at the same time as the concurrency allows', async () => {
+  it('reaches the concurrency limit if enough tasks are ready', async () => {
     const distinct = Array.from({ length: 30 }, (_, index) => String(index))
     expect((await run(distinct, 4, [0])).most).toBe(4)
     expect((await run(distinct, 100, [3])).most).toBe(30)
