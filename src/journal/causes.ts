@@ -81,7 +81,10 @@ const causes: Readonly<Record<string, readonly [cause: string, remedy: string]>>
   noParts: ['the reply of V2 does not have a part for each record', lookUp],
 }
 
-/** Describes the reason of a record. A code of the service that has no entry counts as a refusal without an explanation. */
+/**
+ * Describes why a record is not confirmed. For a reason without an entry in `causes`, such as most codes of the service, the description
+ * depends only on the state.
+ */
 export function describeCause(state: RecordState, reason: string | undefined): Cause {
   const [cause, remedy] = (reason === undefined ? undefined : causes[reason]) ?? [
     state === 'refused' ? 'the service refused the record' : 'the cause is not known',

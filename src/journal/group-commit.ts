@@ -117,8 +117,8 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   let planned = false
   let pauseMs = 0
   /**
-   * The number of next groups that get only one operation each. The operations of a failed group are retried one by one, to find the one at
-   * fault.
+   * How many of the next groups get only one operation each. The operations of a failed group are retried one by one, to find the operation
+   * that failed.
    */
   let alone = 0
   let lastError: StoreError | undefined
@@ -201,7 +201,8 @@ export function createGroupCommit({ clock, commit }: GroupCommitOptions): GroupC
   }
   const expire = (entry: Entry): void => {
     entry.abandoned = true
-    // Closes the gate only for a begin. The caller of a settle reports an unknown outcome to its client in either case.
+    // Closes the gate only for a begin. The caller of a settle tells its client that the outcome is unknown, whether or not the group is
+    // committed.
     const isStopped =
       entry.operation.kind === 'begin' && entry.gate !== undefined && !entry.doubtful && closeGate(entry.gate)
     const isKnown = entry.state === 'waiting' || isStopped

@@ -68,7 +68,7 @@ export interface HighWater {
   lastSlot(): number | undefined
   /**
    * Checks that the database is the journal that was opened, and that it contains all commits of the instance. If this process had an
-   * earlier instance number, `before` must contain the commits under that number. Another process that used the number is damage too,
+   * earlier instance number, `before` must contain the commits under that number. It is also damage if another process used the number,
    * because only a database that forgot an instance assigns its number again. Throws `ADP_JOURNAL_DAMAGED` if the check fails.
    */
   check(found: FoundCommits, instance: number): void

@@ -190,7 +190,7 @@ const listRecords = (
   readRecordSummaries(db, listed, sql`where ${condition} order by r.batch, r.position limit ${limit}`)
 
 /**
- * Returns summaries of records. `from` is SQL that joins the records as `r` with their batches as `b`, and `rest` is the SQL after it.
+ * Returns summaries of records. `from` is SQL that joins the records as `r` with their batches as `b`. `rest` is the SQL after `from`.
  * `more` adds columns, as SQL that begins with a comma.
  */
 export async function readRecordSummaries<More extends object = object>(

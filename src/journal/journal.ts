@@ -13,13 +13,13 @@ export interface NewBatch {
   readonly partner: string
   /**
    * `v2` if the batch is forwarded to V2 unchanged, or `undefined` if V3 serves the batch. When V3 serves a later copy of a V2 batch, the
-   * journal recognises the copy. When V2 serves the later copy, the `resendOf` of the copy decides.
+   * journal recognises the copy. When V2 serves the later copy, the `resendOf` of the copy decides whether the journal recognises it.
    */
   readonly side?: 'v2' | undefined
   /**
    * Limits which stored reply of V2 answers a batch that V2 serves. The reply to an earlier copy answers this batch only if the number of
-   * that copy is above `resendOf`. With 0, any earlier copy may answer. With `undefined`, none does, so V2 receives the batch as often as
-   * the client sends it.
+   * that copy is above `resendOf`. With 0, the reply to any earlier copy may answer. With `undefined`, no stored reply answers, so V2
+   * receives the batch as often as the client sends it.
    */
   readonly resendOf?: number | undefined
   /**

@@ -131,7 +131,7 @@ async function canDecrypt(db: Kysely<JournalTables>, key: JournalKey): Promise<b
 }
 
 /**
- * Throws `ADP_CONFIGURATION` if stored requests are unencrypted. Called if `journal_keys` has no row although keys are configured. If a
+ * Throws `ADP_CONFIGURATION` if a stored request is unencrypted. Called if `journal_keys` has no row although keys are configured. If a
  * failover lost only these rows, the stored requests are encrypted, and nothing is thrown.
  */
 async function refusePlaintext(db: Kysely<JournalTables>): Promise<void> {

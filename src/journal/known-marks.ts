@@ -154,7 +154,10 @@ function newerSince({ records, since }: History, batch: number, sinceMs: number)
   return newer
 }
 
-/** Maximum number of older marks per key. The mark that the service currently shows is among the latest. */
+/**
+ * Maximum number of older records that are examined for one question: this many in older batches, and as many in the same batch. The mark
+ * that the service currently shows is among the latest.
+ */
 const OLDER_MARKS = 64
 
 function askHistory(

@@ -62,9 +62,15 @@ export async function takeLease(options: LeaseOptions): Promise<Lease> {
   const everyMs = leaseMs / 3
   const own = processOf(identity)
   let instance = 0
-  /** The time at which the last successful renewal was sent, or `undefined` if other instances declared this instance dead. */
+  /**
+   * The time at which the registration or the last successful renewal was sent. `undefined` before the registration, and while other
+   * instances have declared this instance dead.
+   */
   let sent: { readonly monotonicMs: number; readonly wallMs: number } | undefined
-  /** The time since which every renewal has found no other instance, or `undefined` if no renewal has, or the last one found another. */
+  /**
+   * The time since which every renewal has found no other instance. `undefined` if the last renewal found another instance, or if there was
+   * no renewal since the registration.
+   */
   let foundAloneMs: number | undefined
   /** The damage that a renewal found. Every later renewal reports it again, until the process ends. */
   let damage: AdapterError | undefined

@@ -39,7 +39,7 @@ interface OpenBatch {
 const REMEMBERED_KEYS = 2_500
 const REMEMBERED_MARKS = 3
 
-/** The lease of the only instance, which always holds. */
+/** The number of the lease. This process is the only instance, so the lease never ends. */
 const LEASE = 1
 const NOTHING: ReadonlyMap<number, readonly RecordRef[]> = new Map()
 

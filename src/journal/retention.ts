@@ -33,7 +33,8 @@ const IDLE_SLOTS_MS = 3_600_000
 
 /**
  * Deletes data past its retention period, in small steps. A batch with open or due records is kept. A batch that began at a later age of
- * the journal than `forgottenAgeMs` is kept completely, because `nowMs` comes from a wall clock that may have been set forward.
+ * the journal than `forgottenAgeMs` is kept completely, because `nowMs` comes from a wall clock that may have been set forward. The age
+ * does not protect the batches that `UNACCEPTED_MS` describes.
  */
 export async function purge(
   store: Store,

@@ -45,7 +45,7 @@ const VERSION = 5
 
 const allSlots = Array.from({ length: SLOTS }, (_, slot) => `(${slot})`).join()
 
-/** The column types of each database. Numbers of deleted rows must never be reused, which SQLite guarantees only with AUTOINCREMENT. */
+/** The column types of each database. The number of a deleted row must never be reused; SQLite guarantees this only with AUTOINCREMENT. */
 const types = {
   sqlite: { numbered: 'integer primary key autoincrement', id: 'integer primary key', bytes: 'blob' },
   postgres: {

@@ -60,13 +60,13 @@ const FAST = {
   [constants.ZSTD_c_hashLog]: 12,
   [constants.ZSTD_c_checksumFlag]: 1,
 }
-/** Minimum size in bytes of the output buffer of a compression, which for a large input is an eighth of the input. */
+/** Minimum size in bytes of the output buffer of a synchronous compression. For an input above 16 KiB, the buffer has an eighth of its size. */
 const MIN_ROOM = 2_048
-/** Blobs of at least this many bytes are compressed in zlib's threads, so that the event loop serves other requests. */
+/** Blobs of at least this many bytes are compressed in the thread pool of Node.js, so that the event loop serves other requests. */
 const ASYNC_FROM = 65_536
 /**
- * A compressed blob smaller than this many bytes is decompressed without a thread. The blob expands to about 32 MiB at most, and usually to
- * far less.
+ * A compressed blob smaller than this many bytes is decompressed on the calling thread. The blob expands to about 32 MiB at most, and
+ * usually to far less.
  */
 const DECOMPRESS_ASYNC_FROM = 4_096
 const CHUNK = 4_194_304

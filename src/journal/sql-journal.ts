@@ -143,12 +143,12 @@ async function createJournal(store: Store, options: Omit<JournalOptions, 'url'>)
     onRenewal: (error) => {
       if (error === undefined) availability.reached('query')
       else availability.failed(store.toStoreError(error), 'query')
-      // After a failed commit the adapter rejects requests, so no write would show that the store works again. The probe is such a write.
+      // Makes a test commit. After a failed commit the adapter rejects requests, so no other commit would show that the store works again.
       if (error === undefined && availability.needsCommit()) probe()
     },
     onLost: () => {
       events?.leaseLost()
-      // Commits, because the check within a commit detects a database that is an old copy and does not know this instance.
+      // Makes a test commit, because the check within a commit detects a database that is an old copy and does not know this instance.
       probe()
     },
   })

@@ -123,7 +123,7 @@ export function createStatements(dialect: Dialect) {
       select key, ${fromPlace('max(place)', 'batch', 'position')} from f where place is not null group by key`
   }
   return {
-    // Counts the commit, reserves numbers for its batches, and returns null as `instance` if other instances declared this instance dead.
+    // Counts the commit and reserves numbers for its batches. `OpeningRow` describes the result.
     open: `update journal_commits set commits = commits + 1, marker = $2,
         last_batch = (select max(last_batch) from journal_commits) + $3
       where slot = $1

@@ -90,7 +90,7 @@ const sqliteMeanings: Readonly<Record<number, readonly [...Meaning, remedy?: str
     'the file cannot be opened',
     'Check its path, and that the user of the adapter may write to its folder. The serve command creates a missing journal.',
   ],
-  // Neither waiting nor free space repairs these three errors, because the file does not contain what SQLite wrote.
+  // Neither waiting nor free space repairs the errors 11, 26 and 522, because the file does not contain what SQLite wrote.
   11: ['damaged', 'the database file is damaged'],
   26: ['damaged', 'the file is not a database'],
   // SQLITE_IOERR_SHORT_READ: the file ends before its last page.

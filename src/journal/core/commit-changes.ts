@@ -47,7 +47,10 @@ interface OpeningRow {
   readonly beforeMarker: string | null
   /** The highest batch number, including the numbers reserved for this group. */
   readonly lastBatch: number
-  /** Null if other instances declared this instance dead, or if an older copy of the database assigned its number to another process. */
+  /**
+   * Null if other instances declared this instance dead, or if an older copy of the database assigned the number of this instance to another
+   * process.
+   */
   readonly instance: number | null
   readonly identity: string
   readonly latestMs: number | null

@@ -20,7 +20,7 @@ export interface SettledRecord extends RecordRef {
   readonly reason: string | null
   readonly key: string
   readonly hasOlder: number | boolean
-  /** True if a newer record of the same key was sent to V2 and its outcome is unknown. The adapter never reads such a record back. */
+  /** True if a newer record of the same key was sent to V2 and has an unknown outcome. The adapter never reads that newer record back. */
   readonly isSuperseded: number | boolean
 }
 
@@ -37,8 +37,8 @@ type Settle = OperationOf<'settle'>
 
 /**
  * Settles records. Each operation takes effect completely or not at all. Returns the records that supersede older records of the same keys.
- * A record whose outcome is unknown and that is never read back, such as a record that was sent to V2, also supersedes; otherwise an older
- * record could be posted over its mark.
+ * A record with an unknown outcome that is never read back, such as a record that was sent to V2, also supersedes older records. Otherwise
+ * an older record could be posted over the mark of the newer record.
  */
 export function settle(
   context: ChangeContext,

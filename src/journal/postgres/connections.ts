@@ -22,12 +22,14 @@ const SETTINGS = {
   synchronous_commit: 'on',
   // Lets a transaction that waited for a lock see what other transactions committed meanwhile.
   default_transaction_isolation: "'read committed'",
-  // Makes PostgreSQL use indexes, which every frequent query of the journal has. Plans are cached per connection and made while the tables
-  // are nearly empty. Without these settings the plans would scan or hash whole tables, and take longer with every batch.
+  // Makes PostgreSQL use an index; every frequent query of the journal has a suitable index. PostgreSQL caches plans per connection and
+  // makes them while the tables are nearly empty. Without these settings the plans would scan or hash whole tables, and queries would take
+  // longer with every batch.
   enable_seqscan: 'off',
   enable_hashjoin: 'off',
   enable_mergejoin: 'off',
-  // With the settings above, plans that need a scan count as so expensive that PostgreSQL would compile them each time.
+  // Turns just-in-time compilation off. With the settings above, a plan that needs a scan has such a high estimated cost that PostgreSQL
+  // would compile the plan each time.
   jit: 'off',
 }
 
@@ -62,7 +64,7 @@ export function connectPostgres(url: string, options: PoolOptions): Pool {
     onConnect: (client): unknown => client.query(settings.join(';')),
     types: parsers,
   })
-  // A connection may break between two queries. The pool replaces it, and its next query reports the failure, so the event needs no action.
+  // Ignores the event of a broken connection. The pool replaces an idle connection, and on any other connection the next query fails.
   pool.on('error', () => undefined).on('connect', (client) => client.on('error', () => undefined))
   return pool
 }

@@ -21,7 +21,8 @@ const meanings: readonly (readonly [prefix: string, ...Meaning, remedy?: string]
     'the database does not exist',
     'Create the database (createdb), or correct its name in journal.url.',
   ],
-  // An operator can correct a missing privilege or a missing table, so these two codes are retried, unlike all other codes of class 42.
+  // An operator can correct a missing privilege (42501) or a missing table (42P01), so a statement with one of these errors is retried. A
+  // statement with another error of class 42 is not.
   [
     '42501',
     'transient',
@@ -77,7 +78,7 @@ export function toPostgresError(error: unknown): StoreError {
   const damage = damageOf(error)
   if (damage !== undefined) return { kind: 'damaged', message: damage, cause: error }
   const code = memberOf(error, 'code')
-  // EPIPE has the form of an SQLSTATE, but is an error of Node.js.
+  // Excludes codes of Node.js such as EPIPE, which has the form of an SQLSTATE.
   if (typeof code !== 'string' || !/^(?!E[A-Z])[0-9A-Z]{5}$/.test(code)) return toConnectionError(error)
   // A FATAL error with code 42704 or a code of class 22 means that the server rejected a parameter of a new connection.
   if (memberOf(error, 'severity') === 'FATAL' && /^(?:22|42704)/.test(code))

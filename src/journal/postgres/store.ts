@@ -137,7 +137,7 @@ export function createCommit(
     }
     const results = new Map(operations.map((one, index) => [one, changed.results[index] ?? 'lost']))
     try {
-      // PostgreSQL answers COMMIT with ROLLBACK if an earlier statement failed.
+      // Checks the command of the response, because PostgreSQL answers COMMIT with ROLLBACK if an earlier statement failed.
       const { command } = await client.query('commit')
       if (command !== 'COMMIT') return { ok: false, error: rolledBack }
     } catch (cause) {

@@ -165,7 +165,7 @@ function createRun(database: DatabaseSync): RunStatement {
   }
 }
 
-/** Opens the database. Creates a missing file, which only its owner can read. */
+/** Opens the database. Creates a missing file unless `existing` is true. Only the owner of the file can read a new file. */
 function openDatabase({ path, existing, busyMs }: ThreadStart): DatabaseSync {
   if (existing) accessSync(path, constants.W_OK)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
