@@ -60,7 +60,7 @@ const FAST = {
   [constants.ZSTD_c_hashLog]: 12,
   [constants.ZSTD_c_checksumFlag]: 1,
 }
-/** Minimum size in bytes of the output buffer of a synchronous compression. For an input above 16 KiB, the buffer has an eighth of its size. */
+/** Minimum size in bytes of the output buffer of a synchronous compression. For an input above 16 KiB, the buffer is an eighth as big. */
 const MIN_ROOM = 2_048
 /** Blobs of at least this many bytes are compressed in the thread pool of Node.js, so that the event loop serves other requests. */
 const ASYNC_FROM = 65_536

@@ -34,7 +34,7 @@ export function createActiveRecords() {
           (lost ??= new Promise<false>((resolve) => {
             run.onLost = () => resolve(false)
           })),
-        /** Releases records. Must be called only once their outcomes are durable. */
+        /** Releases records. Must not be called before their outcomes are durable. */
         release: (settled: Iterable<number>): void => {
           for (const position of settled) own.delete(position)
           removeIfDone()

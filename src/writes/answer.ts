@@ -21,7 +21,7 @@ import { runRecords } from './run.ts'
 import { createReplyIds, encodeStoredRequest, type StoredRequest } from './stored-request.ts'
 import { openWriteSession } from './write-session.ts'
 
-/** The costs of preparing one record and the reply part of one faulty record, in batch bytes that take as long to decode. */
+/** The cost of one record and of the reply part of one faulty record, as the number of batch bytes whose decoding takes as long. */
 const RECORD_WORK = 64
 const FAULT_WORK = 4_096
 /** Takes the place of the digest and the payload in a journal that is not durable, because such a journal reads neither. */

@@ -49,8 +49,8 @@ export type AuthoriseStored = (
 export type ReadBackMs = (partner: string, missing?: number, together?: number) => number
 
 /**
- * Finishes a batch without its client. Returns `early` if it is too early to end the batch, so that the next search must find it again,
- * `later` if the batch must rest before the next attempt, or the prerequisite that the batch waits for.
+ * Finishes a batch without its client. Returns `early` if it is too early to end the batch, so that the next search must find the batch
+ * again, `later` if the batch must rest before the next attempt, or the prerequisite that the batch waits for.
  */
 type FinishBatch = (work: Work) => Promise<'done' | 'early' | 'later' | Waiting>
 

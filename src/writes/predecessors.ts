@@ -40,7 +40,7 @@ export function createPredecessorWatch(journal: Pick<Journal, 'stillOpen' | 'old
   const poll = async (): Promise<void> => {
     cancelPoll?.()
     cancelPoll = undefined
-    // A poll in flight does not include the newest waiters, so the next poll starts as soon as it ends.
+    // A poll in flight does not include the newest waiters, so another poll starts as soon as the poll in flight ends.
     isPollDue = isPolling
     if (isPolling || byName.size === 0) return
     isPolling = true
@@ -148,7 +148,10 @@ function recordId({ batch, position }: RecordRef): string {
  */
 const GIVE_WAY_MS = 2_000
 
-/** Watches whether newer records wait for the open records of a batch. Returns `undefined` if its credentials were accepted before. */
+/**
+ * Watches whether newer records wait for the open records of a batch. Returns `undefined` if the credentials of the batch were accepted
+ * before.
+ */
 export function watchGiveWay(
   { journal, clock }: { readonly journal: Pick<Journal, 'blocking'>; readonly clock: Clock },
   batch: number,

@@ -144,7 +144,7 @@ function isBehindOrphans({ orphans, active }: WriteContext, { batch, positions }
   return after.size > 0
 }
 
-/** The time in milliseconds that a batch rests after a failed run. It doubles after each further run whose calls to V3 fail. */
+/** The time in milliseconds that a batch rests after a failed run. The time doubles after each further run whose calls to V3 fail. */
 const AFTER_FAILURE_MS = 5_000
 const LONGEST_REST_MS = 40_000
 
@@ -187,7 +187,10 @@ function createResting({ clock, accepted, nowMs }: WriteContext) {
   }
 }
 
-/** Hands orphans without credentials over to the instances that asked for them. An instance asks once a client has sent it credentials. */
+/**
+ * Hands orphans without credentials over to the instances that asked for them. An instance asks for orphans once a client has sent
+ * credentials to that instance.
+ */
 async function handOver(
   { journal, orphans }: WriteContext,
   resting: Resting,

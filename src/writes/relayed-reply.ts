@@ -211,7 +211,8 @@ export async function replayRelayed(
     // This reply is outdated if it refuses a part of the batch, because V2 may have accepted that part in a later request.
     if (unanswered.some(mayBeAppliedByV2) && found?.isAcceptedWhole !== true)
       return toSent(batch, unanswered, plan, false)
-    // The reply was erased. Since it was stored, newer records of its keys were not tracked, so no read can tell which mark must stay.
+    // The stored reply was erased. The journal stopped tracking newer records of the batch's keys when it stored the reply, so no read can
+    // tell which mark must stay.
     if (found === undefined) throw resultLost()
     await checkToken(context, authorisation, found.stored, plan)
     return toAnswered(found)
@@ -254,7 +255,10 @@ export async function replayOnV2(context: WriteContext, resent: ResentBatch): Pr
   return undefined
 }
 
-/** Returns true if V2 accepted the credentials for the batch before, or shows them a mark of it now. Repeats stale or broken reads. */
+/**
+ * Returns true if V2 accepted the credentials for the batch before, or if a read with them now shows a mark of the batch. Repeats stale or
+ * broken reads.
+ */
 async function mayReadReply(
   { verdicts, clock }: WriteContext,
   { client, plan, readMark }: ResentBatch,
@@ -356,7 +360,7 @@ function toSent(
     const each = requests.map((stored) => recordIn(stored, position, planned.length))
     const sent = each.find(mayBeApplied)
     // The record is superseded if a newer mark superseded it in the last request, or in the newest request that V2 may have applied. The
-    // last request counts in any case, because the journal may not have stored the keys of the others.
+    // last request counts in any case, because the journal may not have stored the keys of the other requests.
     const isSuperseded = [sent, each[0]].some((record) => record?.superseded === true)
     const state = isCut || sent !== undefined ? 'unknown' : 'notApplied'
     // All records were sent to V2 at once. If several records have the same key, V2 shows only the mark of the last record. The earlier

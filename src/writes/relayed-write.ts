@@ -200,7 +200,7 @@ interface OlderReading {
   readonly deadlineMs: number
 }
 
-/** Pause in milliseconds before the journal is read again, if another run works on an older record or the record could not be read. */
+/** Pause in milliseconds before the journal is read again, if no read-back found the outcome of an older record. */
 const AGAIN_AFTER_MS = 200
 /** V2 is read if V3 has not responded within this time or this share of the remaining time, whichever is shorter. */
 const V3_WITHIN_MS = 2_000

@@ -81,7 +81,7 @@ async function replay(
   const { together } = request
   const session = openWriteSession(context, authorisation, batch, { wasOnV2: wasV2, together })
   const reply = openReply(request.request, createReplyIds(request.replyId), () => session.timing())
-  /** Positions of the records that this request has reopened. A request reopens each record at most once, so that it ends. */
+  /** Positions of the records that this request has reopened. A request reopens each record at most once, so that the request ends. */
   const tried = new Set<number>()
   let isChecked = false
   let hasAsked = false

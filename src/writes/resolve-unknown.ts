@@ -17,9 +17,9 @@ interface ReadBackOptions {
   readonly leftMs: () => number
   /** Returns the execution of records that were sent together, or `undefined` for a record that was posted alone. */
   readonly executionOf: (together: SentTogether | undefined) => Execution | undefined
-  /** True if a client waits. Otherwise reading stops early if a `$batch` may outlast the budget, and a later run continues it. */
+  /** True if a client waits. If false, the reads stop early for a `$batch` that may outlast the budget, and a later run continues them. */
   readonly clientWaits: boolean
-  /** Reads AttendanceRecords of V3 with this raw query, or the same mark from V2, within the rate limit of writes. */
+  /** Reads AttendanceRecords of V3 with this raw query and the priority of a write, or reads the mark of `record` from V2. */
   readonly read: (query: string, record: V3Record) => Promise<ReadOutcome>
 }
 
@@ -106,7 +106,7 @@ export function createResolveUnknown(
         profile: echoes.profile(),
         sent: {
           fromMs: fromMs === undefined ? receivedMs : wallOf(fromMs),
-          // Every mark written after the receipt of a record that was never sent is newer than the record.
+          // For a record that was never sent, uses its time of receipt, because every mark that was written later is newer than the record.
           toMs: how === 'never' ? receivedMs : wallOf(toMs),
         },
         byV2: wasOnV2 && how === 'before',
@@ -166,8 +166,8 @@ export function createResolveUnknown(
     const finding = await readUntilSure(task, sent, sureMs)
     if (finding === 'executing') return finding
     if (finding.kind !== 'applied') {
-      // Waits, even beyond the budget, until this record can no longer arrive. Newer records of the key are sent once this record has ended,
-      // and this record must not overwrite them.
+      // Waits until this record can no longer arrive at V3. The wait may exceed the budget. Newer records of the key are sent once this
+      // record has ended, and this record must not overwrite them.
       if (sent.how !== 'never' && clock.nowMs() < sureMs()) await pause(sureMs() - clock.nowMs())
       return finding
     }

@@ -134,7 +134,7 @@ export async function runRecords(
     }
     denied = { denial, tasks, isOpen: (task) => session.executingSince(task) !== undefined }
   } catch (cause) {
-    // After ADP_JOURNAL_LOST, another instance usually has the batch. If this instance still owns it, recovery finds it in the journal.
+    // After ADP_JOURNAL_LOST, another instance usually owns the batch. Otherwise recovery of this instance finds the batch in the journal.
     if (cause instanceof AdapterError && cause.code === 'ADP_JOURNAL_LOST') throw cause
     // While this instance lives, no other instance takes over the records, so its own recovery must finish them.
     leaveToRecovery(own)

@@ -69,8 +69,8 @@ export interface FollowUp {
 
 /**
  * Recovery retries a record for a day after its receipt. The pause between retries is a twentieth of the record's age, at least 5 s and at
- * most 10 min. It does not depend on the number of attempts, because an attempt that ended with its process says nothing about V3. Pauses
- * are short at first, because a record may wait for an older record that has its own pause.
+ * most 10 min. The pause does not depend on the number of attempts, because an attempt that ended with its process says nothing about V3.
+ * Pauses are short at first, because a record may wait for an older record that has its own pause.
  */
 const SHORTEST_PAUSE_MS = 5_000
 const SHARE_OF_AGE = 1 / 20

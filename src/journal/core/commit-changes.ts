@@ -48,8 +48,8 @@ interface OpeningRow {
   /** The highest batch number, including the numbers reserved for this group. */
   readonly lastBatch: number
   /**
-   * Null if other instances declared this instance dead, or if an older copy of the database assigned the number of this instance to another
-   * process.
+   * Null if other instances declared this instance dead, or if an older copy of the database assigned the number of this instance to
+   * another process.
    */
   readonly instance: number | null
   readonly identity: string
