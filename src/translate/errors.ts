@@ -166,7 +166,10 @@ const notAppliedTexts: Readonly<Record<NotAppliedReason, string>> = {
   budget: 'The time for this batch ran out. The record was not sent. Send it again in a smaller batch.',
 }
 
-/** The advice for an unknown outcome (docs/replies.md). It differs for a record posted alone, because a resend of it is a new write. */
+/**
+ * The advice for an unknown outcome (docs/replies.md). The advice differs for a record that was posted alone, because its resend is a new
+ * write.
+ */
 const RESEND =
   'The record may have been applied. Send the same batch again later to get the result, or look the mark up if the record was posted alone.'
 const unknownTexts: Readonly<Record<UnknownReason, string>> = {

@@ -26,7 +26,10 @@ export function toCodeQuery(letters: readonly string[]): string {
   return printQuery({ filter: joinWith('or', letters.map(isCode)) })
 }
 
-/** Returns the id in a row of V3's lookup if it is a code with one of these letters (case-sensitive; service-facts 7), or `undefined`. */
+/**
+ * Returns the id in a row of V3's lookup if the row is a code with one of these letters (case-sensitive; service-facts 7), or `undefined`
+ * otherwise.
+ */
 export function codeIdOf(row: unknown, letters: ReadonlySet<string>): string | undefined {
   if (typeof row !== 'object' || row === null) return undefined
   const { ExternalID: id, Code: code, LookupType: type } = row as Readonly<Record<string, unknown>>
@@ -37,7 +40,7 @@ export function codeIdOf(row: unknown, letters: ReadonlySet<string>): string | u
     : undefined
 }
 
-/** Maximum number of marks in one query. It keeps the query below 8 KiB, the limit of common gateways. */
+/** Maximum number of marks in one query. This maximum keeps the query below 8 KiB, the limit of common gateways. */
 const MARKS_PER_QUERY = 40
 
 /**

@@ -37,7 +37,7 @@ export interface ReadPlan {
   /** Maximum number of recorded marks in all pages together, or `undefined` for no maximum. */
   readonly top: number | undefined
   readonly count: boolean
-  /** The media type in `$format`, which overrides `Accept` (OData protocol 11.2.12), or `undefined` if the query has no `$format`. */
+  /** The media type in `$format`, which overrides `Accept` (OData protocol 11.2.11), or `undefined` if the query has no `$format`. */
   readonly format: string | undefined
   /** True if V3 itself filters out rows without a mark. A next link of V3 then means that another mark follows. */
   readonly narrowed: boolean
@@ -316,7 +316,7 @@ const toMidnight = <Node extends Literal | EnumLiteral>(node: Node): Node | Lite
     ? { ...node, type: 'Edm.DateTimeOffset', value: `${node.value}T00:00:00Z` }
     : node
 
-/** Returns true if an expression is a date. The flat record has no field of type Edm.Date, so only literals and functions are dates. */
+/** Returns true if an expression is a date. Paths are never dates, because the flat record has no field of type Edm.Date. */
 function isDate(node: Expr): boolean {
   if (node.kind === 'binary') return isDate(node.left)
   if (node.kind === 'cast') return node.typeName === 'Edm.Date'

@@ -55,7 +55,7 @@ export function toReadBackFilter(posted: V3Record): string {
   return printFilter(isOfMark(posted.Attendee.ExternalID, posted.Event.ExternalID))
 }
 
-// Accepts every row that has a code, because a mark that the adapter wrote may lack RecordedBy, like a default mark of the system.
+// Accepts every row that has a code. RecordedBy is not required, because a mark that the adapter wrote may lack it.
 const readRow = createRowReader({
   needsRecordedBy: false,
   unmarkedCodes: [],

@@ -108,7 +108,7 @@ function shownId(posted: V3Record['RecordedBy'], reply: V3Reply['RecordedBy']): 
   return own !== undefined && shown?.toLowerCase() === own.toLowerCase() ? own : shown
 }
 
-/** Returns true if the reply is about the learner and event of the posted record. A reply that shows no learner or event counts as such. */
+/** Returns true if the reply shows no other learner and no other event than the posted record. */
 export function isReplyTo(posted: V3Record, reply: V3Reply): boolean {
   const isSame = (name: 'Attendee' | 'Event'): boolean =>
     shownId(posted[name], reply[name]) === posted[name].ExternalID
