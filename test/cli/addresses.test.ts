@@ -20,7 +20,7 @@ describe.each(users)('an address with the user and password %s', (user) => {
     ['journal', 'adopt'],
     ['rollout', 'ls'],
   ])(
-    'is refused as journal.url by the command %s %s, and the message quotes no part of the address',
+    'is refused as journal.url by the command %s %s with a message that quotes no part of the address',
     async (...args) => {
       const file = join(await makeFolder(), 'own.yaml')
       const journal = { url: `postgres://${user}127.0.0.1:1/markbridge` }
@@ -49,14 +49,14 @@ describe.each(users)('an address with the user and password %s', (user) => {
     ],
     ['send', 'fixtures/class-register/body.txt', '--to', `https://${user}v2.test/x`],
     ['compare', 'run', '--v2', `https://${user}v2.test`],
-  ])('is refused in a flag of %s, and the message quotes no part of the address', async (...args) => {
+  ])('is refused in a flag of %s with a message that quotes no part of the address', async (...args) => {
     const { status, stdout, stderr } = await runCommand(args, { MARKBRIDGE_LOG_LEVEL: 'silent' })
     expect(status).toBe(2)
     expect(stderr).toMatch(/percent-encoded|%40|must be (?:an )?http or https/i)
     expectHidden(`${stdout}${stderr}`)
   })
 
-  test('is refused as the address of V3 in the configuration, and the message quotes no part of the address', async () => {
+  test('is refused as the address of V3 in the configuration with a message that quotes no part of the address', async () => {
     const file = join(await makeFolder(), 'own.yaml')
     await writeFile(file, JSON.stringify({ upstreams: { v3: { baseUrl: `https://${user}v3.test/` } } }))
     const { status, stdout, stderr } = await runCommand(['config', 'check', '--config', file])

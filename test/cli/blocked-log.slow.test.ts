@@ -73,7 +73,7 @@ const MANY = 14_000
 
 describe('serve with a log that cannot be written', () => {
   test.skipIf(process.platform !== 'linux').each(['json', 'text'])(
-    'keeps serving, counts the lost lines and stops on SIGTERM if the disk under standard error is full (log format %s)',
+    'keeps serving, counts lost lines and stops on SIGTERM while the disk under standard error is full (log format %s)',
     patient,
     async (format) => {
       const { logLines, metric, stop } = await serve(openSync('/dev/full', 'w'), {
@@ -86,7 +86,7 @@ describe('serve with a log that cannot be written', () => {
   )
 
   test(
-    'keeps serving while nothing reads standard error, and writes the log again when a reader returns',
+    'keeps serving while nothing reads standard error, and resumes its log when a reader returns',
     patient,
     async () => {
       const { child, logLines, metric, stop } = await serve('pipe')

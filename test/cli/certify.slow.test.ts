@@ -126,7 +126,7 @@ describe('the command compare report live:<partner>', () => {
 })
 
 describe('the command rollout advise', () => {
-  it('lists the unmet conditions of the next step with figures', async () => {
+  it('lists the unmet conditions of the next step with their figures', async () => {
     const { rollout } = await prepare()
     const { stdout } = await rollout('advise', 'acme', '--json')
     const advice = JSON.parse(stdout) as { missing: string[]; figures: { comparison: Row } }
@@ -198,7 +198,7 @@ describe('a certificate of the command rollout', () => {
     expect(JSON.stringify(certificate)).not.toMatch(/MARKER/i)
   })
 
-  it('passes rollout verify even if the stage has changed since', async () => {
+  it('still passes rollout verify after a change of the stage', async () => {
     const { folder, rollout, certify } = await prepare()
     const file = await certify()
     await rollout('back', 'acme')
@@ -217,7 +217,7 @@ describe('a certificate of the command rollout', () => {
     expect((await rollout('verify', again, '--public-key', join(folder, 'key.pub.pem'))).status).toBe(0)
   })
 
-  it('fails rollout verify if it was changed, has another key or belongs to another audit trail', async () => {
+  it('fails rollout verify if it was changed, was signed with another key or belongs to another audit trail', async () => {
     const { folder, serving, rollout, certify } = await prepare()
     const { publicKey } = await keysIn(folder, 'other')
     const text = await readFile(await certify(), 'utf8')
@@ -269,7 +269,7 @@ describe('a certificate of the command rollout', () => {
     ])
   })
 
-  it('is neither created nor checked with an unusable key or file, and the error quotes none of its content', async () => {
+  it('is neither created nor checked if the key or a file is unusable, and the error quotes no content of either', async () => {
     const { folder, rollout, certify } = await prepare()
     const file = await certify()
     const secret = join(folder, 'secret.txt')

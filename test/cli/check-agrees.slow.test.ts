@@ -127,14 +127,14 @@ function requestOf(body: string, boundary: string): Buffer {
 
 describe('the command check', () => {
   it.each(fixtures)(
-    'reports the errors for which the adapter refuses the fixture $name: $title',
+    'reports the same errors as the adapter for the fixture $name: $title',
     async ({ bytes, partner, limits }) => {
       await expectAgreement(bytes, { partner, limits })
     },
   )
 
   it.each(hostileBodies(SIZE))(
-    'reports the errors for which the adapter refuses the hostile body "%s"',
+    'reports the same errors as the adapter for the hostile body "%s"',
     async (_, expected, text, boundary = 'b') => {
       const bytes = requestOf(text(), boundary)
       await expectAgreement(bytes, plain)
@@ -144,7 +144,7 @@ describe('the command check', () => {
   )
 
   it.each(costlyRecords)(
-    'reports the error for which the adapter refuses a record with too many %s',
+    'reports the same error as the adapter for a record with too many %s',
     async (_, json) => {
       await expectAgreement(requestOf(batchOf(json), 'b'), plain)
     },
@@ -168,11 +168,11 @@ describe('the command check', () => {
       sound.replace('Host', 'Content-Encoding: gzip\r\nHost'),
     ],
     ['a folded header', sound.replace('Host: ', 'Host:\r\n ')],
-  ])('reports the error for which the adapter refuses a request with %s', async (_, request) => {
+  ])('reports the same error as the adapter for a request with %s', async (_, request) => {
     await expectAgreement(Buffer.from(request), plain)
   })
 
-  it('reports errors for exactly the randomly broken requests and records that the adapter refuses', async () => {
+  it('reports errors for exactly those randomly broken requests and records that the adapter refuses', async () => {
     // With short timeouts the adapter soon answers requests that are incomplete.
     const slowClients = { headersMs: 250, uploadMs: 250 }
     const adapter = await startAdapter((await startUpstream()).url, {}, { slowClients })

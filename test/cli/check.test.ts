@@ -44,7 +44,7 @@ test('check prints the records and their V3 bodies for a valid batch', async () 
   expect(stdout.split('\n').slice(1, 3)).toEqual([expect.stringContaining('ids'), 'no findings'])
 })
 
-test('check prints the offset and the remedy, and exits with status 1, for a broken batch', async () => {
+test('check exits with status 1 for a broken batch, and prints the offset of the fault and its remedy', async () => {
   const cut = body.slice(0, 3_000)
   const { status, document } = await check(cut)
   expect(status).toBe(1)
@@ -103,7 +103,7 @@ test('check reads a file that holds a whole HTTP request', async () => {
   ])
 })
 
-test('check takes a file for a request, and not for a preamble, if its request line has a typing error', async () => {
+test('check treats a file as a request rather than a preamble even if its request line has a typing error', async () => {
   const request = await readFile(
     new URL('../../fixtures/class-register/request.http', import.meta.url),
     'utf8',
@@ -117,7 +117,7 @@ test('check takes a file for a request, and not for a preamble, if its request l
   }
 })
 
-test('check reports by how many bytes Content-Length differs from the recording', async () => {
+test('check reports by how many bytes Content-Length differs from the length of the body', async () => {
   const request = await readFile(
     new URL('../../fixtures/class-register/request.http', import.meta.url),
     'utf8',
@@ -190,7 +190,7 @@ test.each([
   ['hello\n', 'The file is not a batch: no line begins with a boundary.'],
   [JOINED, 'The file has no line ends, so no line of it is a boundary.'],
 ])(
-  'check and send say what kind of file they got if the file is not a batch (sample %#)',
+  'check and send print what kind of file they got if the file is not a batch (sample %#)',
   async (content, message) => {
     const path = await ownFile('body.txt', '')
     await writeFile(path, content)
@@ -208,7 +208,7 @@ test.each([
   },
 )
 
-test('check of a folder counts the findings, and prints how many files were checked', async () => {
+test('check of a folder prints the number of findings and of checked files', async () => {
   const { status, stdout } = await runCommand(['check', 'fixtures/ids-differ-refused', '--json'])
   expect([status, JSON.parse(stdout)]).toEqual([
     1,

@@ -183,7 +183,7 @@ describe('the command compare run --recording', () => {
     expect([status, stderr]).toEqual([2, expect.stringMatching(text)])
   })
 
-  it('exits with status 2 if no flag names days or a recording', async () => {
+  it('exits with status 2 if its flags name neither days nor a recording', async () => {
     const { status, stderr } = await runCommand(['compare', 'run', '--v2', url, '--v3', url])
     expect([status, stderr]).toEqual([
       2,

@@ -58,7 +58,7 @@ test('compare report --force replaces an existing file or link, but never the fi
   expect(await readdir(folder)).toEqual(names)
 })
 
-test('compare report writes a page that only its owner may read', async () => {
+test('compare report writes a file that only its owner can read', async () => {
   const file = join(folder, 'report.html')
   const { status, stdout, stderr } = await report('latest', '--out', file)
   expect([status, stdout, stderr]).toEqual([0, '', `markbridge: the report is in ${file}\n`])
@@ -66,7 +66,7 @@ test('compare report writes a page that only its owner may read', async () => {
   expect((await stat(file)).mode & 0o777).toBe(0o600)
 })
 
-test('compare report prints the run that its id or path names as JSON, with rounded or exact counts', async () => {
+test('compare report prints a run, named by id or path, as JSON with rounded or exact counts', async () => {
   const [byId, exact] = await Promise.all([
     report(id, '--format', 'json'),
     report(join(folder, `${id}.json`), '--format', 'json', '--exact'),

@@ -105,7 +105,7 @@ test('compare run finds no difference between the V2 and V3 interfaces of one sa
   expect(JSON.parse(readFileSync(join(faces.out, `${run}.json`), 'utf8'))).toEqual(document())
 })
 
-test('compare run finds exactly the differences that were set on one interface of the sandbox, and prints no id', async () => {
+test('compare run finds exactly the differences that one interface of the sandbox was set to have, and prints no id', async () => {
   const faces = await startFaces()
   await faces.differ('V3', ['recordedOn', 'missing', 'code'], 10)
   const { status, stdout, stderr } = await compare(faces)
@@ -205,7 +205,7 @@ test('compare run sends the credentials of the sandbox to no service on another 
   expect(stderr).toContain('Set MARKBRIDGE_SUBSCRIPTION_KEY and MARKBRIDGE_TOKEN.')
 })
 
-test('compare run ends at once if a service rejects the credentials, and names the service', async () => {
+test('compare run stops immediately if a service rejects the credentials, and names the service', async () => {
   const faces = await startFaces()
   const { status, stderr, document } = await compare(faces, [...days, '--json'], {
     MARKBRIDGE_V3_TOKEN: 'SECRETTOKEN',
@@ -232,7 +232,7 @@ test('compare run counts the records of V2 as unknown if V3 cannot be reached', 
   )
 })
 
-test('compare run writes a partial document on Ctrl+C', async () => {
+test('compare run writes a document of the records compared so far if Ctrl+C stops it', async () => {
   const faces = await startFaces()
   const v2 = await startUpstream(async (seen, response) => {
     // Interrupts the command at its second request, which gets no reply.
@@ -288,7 +288,7 @@ test.each(hostile)('compare run reports the fault if V2 replies with %s', async 
   expect(stdout + stderr).not.toContain('SECRETWORD')
 })
 
-test('compare run requests a next link that names another host from the configured host', async () => {
+test('compare run follows a next link on the configured host even if the link names another host', async () => {
   const v2 = await startUpstream((seen, response) =>
     (seen.index < 2 ? endless([{ ExternalID: 'x' }]) : page([]))(seen, response),
   )

@@ -29,7 +29,7 @@ const effectsOf = async (printed: string): Promise<readonly Effect[]> =>
 const countOf = (effects: readonly Effect[], wanted: string): number =>
   effects.filter(({ face }) => face === wanted).length
 
-test('demo --stage canary prints a command that posts batches for many schools, and counts the marks on V2 and on V3', async () => {
+test('demo --stage canary prints a command that posts batches for many schools, and then counts the marks on V2 and on V3', async () => {
   const { demo, printed } = await startDemo('canary', '--percent', '50')
   expect(printed).toMatch(
     /^sandbox ready \S+\nsandbox v2 ready \S+\nadapter ready \S+\nconsole ready \S+\n\nThe partner is at stage canary: V3 serves 50 % of its schools, and V2 serves the others\.\n/,

@@ -20,7 +20,7 @@ it.each([
     { percent: 2, always: [], never: [] },
   ],
 ])(
-  'describePartners returns the stored percentage for a partner at canary, and otherwise the percentage in the file: %j',
+  'describePartners returns the stored percentage at canary, and the percentage in the file at other stages: %j',
   async (at, expected) => {
     const url = `sqlite:${await makeFolder()}/journal.db`
     await (await serve(url)).store.apply(changeTo(at, { from: { ...legacy, stage: 'complete' } }), 'back')

@@ -175,7 +175,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       },
     )
 
-    test('prints that the folder of journal.stateDir cannot be used, with and without an address of V2', async () => {
+    test('prints that the folder of journal.stateDir cannot be used, whether V2 has an address or not', async () => {
       const folder = await makeFolder()
       const file = join(folder, 'file')
       writeFileSync(file, '')

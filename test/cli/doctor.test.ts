@@ -182,7 +182,7 @@ test.each([
   [-5, 'warning', /^the clock of the service is \d+ s behind the clock of this machine$/],
   [90, 'fails', /^the clock of the service is \d+ s ahead of the clock of this machine$/],
 ])(
-  'doctor reports that the clock of V3 differs by %i s with the result "%s"',
+  'doctor reports with the result "$1" that the clock of V3 differs by $0 s',
   async (seconds, result, message) => {
     const { url: baseUrl } = await startUpstream((seen, response) =>
       replyWith(401, {}, { date: new Date(Date.now() + seconds * 1_000).toUTCString() })(seen, response),
@@ -268,7 +268,7 @@ test.skipIf(findProgram('openssl') === undefined)(
   },
 )
 
-test('doctor fails for an https address whose server has no TLS', async () => {
+test('doctor fails if the server at an https address has no TLS', async () => {
   const baseUrl = (await startUpstream(replyWith(200, {}))).url.replace('http:', 'https:')
   const { checks } = await doctor({ upstreams: { v3: { baseUrl } } })
   expect(checks.find(({ check }) => check === 'address of V3')).toMatchObject({
@@ -278,7 +278,7 @@ test('doctor fails for an https address whose server has no TLS', async () => {
   })
 })
 
-test('doctor fails for a response whose head is too large', async () => {
+test('doctor fails if the head of a response is too large', async () => {
   const { url } = await startUpstream(replyWith(200, {}, { 'X-Long': 'x'.repeat(40_000) }))
   const { checks } = await doctor({ upstreams: { v3: { baseUrl: url } } })
   expect(checks.find(({ check }) => check === 'address of V3')).toMatchObject({
@@ -313,7 +313,7 @@ test('doctor warns of a missing journal and of files that other users can change
   expect([faulty.status, faulty.stdout]).toEqual([1, expect.stringContaining('upstreams.v3.baseUrl (line 1')])
 })
 
-test('a command finds the configuration by MARKBRIDGE_CONFIG, and lists the places that it searched if there is none', async () => {
+test('a command finds the configuration by MARKBRIDGE_CONFIG, and lists the places that it searched if it finds none', async () => {
   const out = join(await makeFolder(), 'found.yaml')
   await init(out, '--partner', 'found', '--v3', v3, '--v2', '', '--subscription-key', '')
   const env = { MARKBRIDGE_CONFIG: out }
@@ -410,7 +410,7 @@ describe.skipIf(findProgram('openssl') === undefined)(
   },
 )
 
-test('doctor names the proxy of each address, and the proxy that refuses a connection, but no credentials', async () => {
+test('doctor prints the proxy of each address, and the proxy that refuses a connection, but no credentials of a proxy', async () => {
   const { port, url } = await startProxy({ status: 407 })
   const upstream = { baseUrl: v3, proxy: `http://jane:hush@127.0.0.1:${port}` }
   const refused = await doctor({ upstreams: { v3: upstream } })

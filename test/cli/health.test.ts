@@ -18,7 +18,7 @@ async function configFile(listen: object): Promise<string> {
   return path
 }
 
-it('health asks the adapter at the port of the configuration, even if the adapter listens on all addresses', async () => {
+it('health calls the adapter at the port in the configuration, even if the adapter listens on all addresses', async () => {
   const adapter = await startAdapter(nowhere)
   const config = await configFile({ port: adapter.port, host: '0.0.0.0' })
   expect(await runCommand(['health', '--config', config])).toEqual({
@@ -43,7 +43,7 @@ it('health exits with status 1 if no adapter answers, and with status 2 if no po
   expect((await runCommand(['health', '--config', await configFile({ port: 0 })])).status).toBe(2)
 })
 
-it('health uses https, without a check of the certificate, if the configuration has a certificate', async () => {
+it('health uses https, without checking the certificate, if the configuration has a certificate', async () => {
   const { cert, key } = createSelfSigned(Date.now())
   const tls = { cert: new Secret(cert), key: new Secret(key) }
   const adapter = await startAdapter(nowhere, { listen: { port: 0, tls } })

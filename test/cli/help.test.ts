@@ -38,7 +38,7 @@ test('the help of every command fits in 80 columns', async () => {
   expect(wide).toEqual([])
 })
 
-test('a flag has the same kind of value in all commands', () => {
+test('a flag takes the same kind of value in all commands', () => {
   const forms = new Map<string, Set<string>>()
   for (const { long, flags } of commands.flatMap((command) => command.options))
     forms.set(long ?? '', (forms.get(long ?? '') ?? new Set()).add(flags))

@@ -76,7 +76,7 @@ test('journal show prints the state of each record and the remedy of dead letter
   })
 })
 
-test('journal ls --dead-letters shows how to end each dead letter, and journal dismiss removes them', async () => {
+test('journal ls --dead-letters prints a remedy for each dead letter, and journal dismiss removes dead letters', async () => {
   expect((await run('ls', '--dead-letters')).stdout).toMatch(
     /^batch 1 part 2 of acme, .*: refused, ATT_VAL_2.*\n {2}The service refused/,
   )
@@ -96,7 +96,7 @@ test('journal reconcile makes records that wait for a retry due immediately', as
   expect(await journal.due(Date.now(), 10)).toEqual([{ batch: 2, positions: [0] }])
 })
 
-test('journal purge deletes data by the retention periods of the configuration', async () => {
+test('journal purge deletes data that is older than the retention periods in the configuration', async () => {
   const config = join(folder, 'markbridge.yaml')
   const times = 'replayForMs: 1000, keepRecordsMs: 7776000000'
   await writeFile(
@@ -226,7 +226,7 @@ partners: [{ id: acme, match: { any: true }, stage: v3 }]\n`,
   }
 
   test.each(['all', 'since'] as const)(
-    'keeps the lower stage of the stage file if entries of the audit trail are lost: %s',
+    'takes a partner back to the stage in the stage file if entries of the audit trail are lost: %s',
     async (lost) => {
       const { path, adopt } = await restored(lost)
       const text =
@@ -314,7 +314,7 @@ describe('journal purge --learner', () => {
     await sealed.close()
   })
 
-  test('accepts only a GUID, and does not quote any other text', async () => {
+  test('accepts only a GUID, and quotes no other text in its error', async () => {
     const { sealed, purge } = await openSealed()
     const { status, stderr } = await purge(`${learner}9`)
     expect([status, stderr]).toEqual([2, expect.stringMatching(/is not a GUID/)])

@@ -28,7 +28,7 @@ it.each([
   ['an exception', "throw new Error('mark of learner zoe')"],
   ['a rejection with a value', "Promise.reject('mark of learner zoe')"],
 ])(
-  'serve fails only the write that caused %s outside of its handler, and keeps serving',
+  'serve keeps serving after %s outside of a handler, and fails only the write that caused it',
   async (_what, statement) => {
     const upstream = await startUpstream((seen, response) =>
       seen.method === 'POST' ? undefined : echoRecord(seen, response),

@@ -77,7 +77,7 @@ it.each([
   ['v24.14.9', 'Node.js v24.14.9 is older than 24.15. '],
   ['v24.15.0', ''],
   ['v25.0.0', ''],
-])('npm ci on Node.js %s prints the one line "%s"', async (version, line) => {
+])('npm ci on Node.js %s prints only the line "%s"', async (version, line) => {
   const env = { ...process.env, npm_config_user_agent: `npm/11.0.0 node/${version} linux x64` }
   const { stdout, stderr } = await promisify(execFile)(process.execPath, ['test/package/note-node.ts'], {
     env,

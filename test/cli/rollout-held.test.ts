@@ -23,7 +23,7 @@ async function addCutOff({ journal }: Serving): Promise<number> {
 }
 
 describe('an instance that does not renew its lease', () => {
-  it('is named by rollout set, show and advise, and blocks canary until an operator dismisses the instance', async () => {
+  it('blocks canary until an operator dismisses it, and is named by rollout set, show and advise', async () => {
     const url = await newSqlite()
     const serving = await serve(url)
     answering(serving)
@@ -80,7 +80,7 @@ describe('the cool-down of a guard', () => {
     '--despite-advice',
   ] as const
 
-  it('refuses a step forward with the finding of the guard if the operator does not add --despite-hold', async () => {
+  it('refuses a step forward without --despite-hold, and prints the finding of the guard', async () => {
     const { store, config } = await acted()
     const rollout = rolloutWith(config)
     expect(await rollout(...further)).toMatchObject({
@@ -109,7 +109,7 @@ describe('the cool-down of a guard', () => {
     expect(await rollout('set', 'acme', 'canary', '--never', 'school-7', '--reason', 'off')).toMatchObject({ status: 0 }) // prettier-ignore
   })
 
-  it('mentions --never and the earliest time when it refuses a step, but only if the step leads to V3', async () => {
+  it('mentions --never and the earliest time in its refusal of a step only if the step leads to V3', async () => {
     const rollout = rolloutWith((await acted({ resendWindowMs: 900_000 })).config)
     expect((await rollout('set', 'acme', 'canary', '--reason', 'x', '--despite-advice')).stderr).toContain(
       'a canary of 0 % serves no unit',

@@ -6,7 +6,7 @@ import { makeFolder } from '../journal/open-sqlite.ts'
 import { serve } from '../rollout/store/open-stores.ts'
 import { answering, rolloutFile, rolloutWith } from './rollout-file.ts'
 
-it('rollout set names the next step and whether that step is possible, when it refuses to skip a stage', async () => {
+it('rollout set refuses to skip a stage, names the next step and says whether that step is possible', async () => {
   const url = `sqlite:${await makeFolder()}/journal.db`
   answering(await serve(url))
   const rollout = rolloutWith(await rolloutFile(url))

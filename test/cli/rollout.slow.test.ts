@@ -28,7 +28,7 @@ async function later(act: () => Promise<CliResult>): Promise<CliResult> {
 }
 
 describe.each(databases)('the command rollout with a journal in %s', (_name, { test }) => {
-  test('sets stages forward step by step and back at once, and shows the source of each stage', async (url) => {
+  test('takes steps forward one by one and steps back at once, and shows the source of each stage', async (url) => {
     answering(await serve(url))
     const rollout = rolloutWith(await rolloutFile(url))
     expect(json(await rollout('show', 'acme', '--json'))).toEqual({
@@ -140,7 +140,7 @@ describe.each(databases)('the command rollout with a journal in %s', (_name, { t
     expect(await rollout('verify')).toMatchObject({ status: 0, stdout: expect.stringMatching(/^The audit trail is one chain of 6 entries\./) as unknown }) // prettier-ignore
   })
 
-  test('withdraws a step if the writes in progress do not end in time, and names the instances that still have writes', async (url) => {
+  test('withdraws a step if writes in progress do not end in time, and names the instances with such writes', async (url) => {
     const busy = await serve(url)
     answering(busy, () => 1)
     const silent = await serve(url)
@@ -260,7 +260,7 @@ describe('the command rollout', () => {
     ])
   })
 
-  it('keeps share and lists while the partner stays at canary, and uses the share in the file when the partner enters canary again', async () => {
+  it('keeps percentage and lists while the partner is at canary, and uses the percentage in the file when the partner enters canary again', async () => {
     const url = await newSqlite()
     await (await serve(url)).journal.close()
     const canary = { percent: 2, always: ['a'] }
@@ -347,7 +347,7 @@ describe('the command rollout', () => {
     expect(result.stderr).toContain(text)
   }) // prettier-ignore
 
-  it('works without the secrets of a partner, and prints how V2 can serve if the journal is lost', async () => {
+  it('works without the secrets of a partner, and prints how to let V2 serve if the journal is lost', async () => {
     const url = await newSqlite()
     await (await serve(url)).journal.close()
     const clientSecret = { env: 'MARKBRIDGE_TEST_NEVER_SET' }
@@ -370,7 +370,7 @@ describe('the command rollout', () => {
     expect(back.stderr).toContain('started with journal.url: none and stage: legacy lets V2 serve acme')
   })
 
-  it('reports an audit trail that is older than the trail of the stage file, and still allows steps back', async () => {
+  it('reports an audit trail that is older than the trail in the stage file, and still allows steps back', async () => {
     const url = await newSqlite()
     const serving = await serve(url)
     answering(serving)

@@ -76,7 +76,7 @@ test('send prints each part as it arrives, and its progress every second', async
 })
 
 test.each(['SIGINT', 'SIGTERM'] as const)(
-  'send prints the outcomes that it has so far on %s',
+  'send prints the outcomes received so far on %s',
   async (signal) => {
     const { args } = await holdThird()
     const sending = startCli(args)
@@ -103,7 +103,7 @@ test.each<[what: string, parts: PartReply[], status: number, last: RegExp]>([
   ['accepted', [part(201), part(204), part(201), part(201)], 0, /\n4 accepted, 0 not accepted\n$/],
   ['refused', [part(201), part(400, [{ ErrorCode: 'ATT_VAL_2', Message: 'No.' }]), part(405), part(409)], 1, /\n1 accepted, 3 not accepted: 3 refused\n$/],
   ['unknown', [part(201), part(504, [{ ErrorCode: 'ADP_OUTCOME_UNKNOWN' }]), part(503), part(502)], 1, /\n1 accepted, 3 not accepted: 1 unknown, 2 not applied\nSome outcomes are unknown\. .*\n$/],
-  ['fewer than were sent', [part(201)], 1, /\n1 accepted, 0 not accepted\nThe reply has too few parts\. The outcome of 3 of 4 records/],
+  ['fewer outcomes than records', [part(201)], 1, /\n1 accepted, 0 not accepted\nThe reply has too few parts\. The outcome of 3 of 4 records/],
 ])('send exits with the status of the worst outcome: %s', async (_, parts, expected, last) => {
   const url = await serve(replyOf(parts))
   const { status, stdout } = await runCommand(['send', await batchFile(), '--to', url])
@@ -114,7 +114,7 @@ test.each<[what: string, parts: PartReply[], status: number, last: RegExp]>([
   expect(document.records).toHaveLength(parts.length)
 }) // prettier-ignore
 
-test('send adds the header fields that its flags contain', async () => {
+test('send adds the header fields that its flags name', async () => {
   const seen: unknown[] = []
   const url = await serve((response, { headers }) => {
     seen.push(headers['x-school'], headers['x-class'], headers.authorization)
@@ -137,7 +137,7 @@ test('send shows the ids of records inside the d envelope of OData V2', async ()
   expect([status, stdout]).toEqual([0, expect.stringContaining(guid(7))])
 })
 
-test('send prints the outcomes so far and what to do when the reply is cut off', async () => {
+test('send prints the outcomes received so far, and what to do, if the reply is cut off', async () => {
   const url = await serve(replyOf([part(201), part(201)], false))
   const { status, stdout, stderr } = await runCommand(['send', await batchFile(), '--to', url])
   expect([status, stderr]).toEqual([1, ''])
@@ -174,7 +174,7 @@ test('send sends nothing if the subscription key is not a valid header value, an
   expect(stderr).not.toContain('ключ')
 })
 
-test('send ends with the same exit status if the reader of its output disconnects early', async () => {
+test('send exits with the same status even if the reader of its output disconnects early', async () => {
   const adapter = await startAdapter((await startUpstream()).url)
   const args = `send ${await batchFile()} --to ${adapter.url}`
   const { stdout, stderr } = await promisify(execFile)('bash', [

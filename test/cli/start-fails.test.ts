@@ -34,18 +34,15 @@ test.each([
 test.each([
   ['--port', ['sandbox']],
   ['--port', ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none']],
-])(
-  'the error for a port in use names the flag %s that chooses another port for the command %j',
-  async (option, args) => {
-    const env = { MARKBRIDGE_LOG_LEVEL: 'silent' }
-    expect(await runCommand([...args, option, String(port)], env)).toEqual({
-      ...refused(
-        `Port ${port} is in use (EADDRINUSE). Nothing was started. Choose another port with ${option}.`,
-      ),
-      stdout: '',
-    })
-  },
-)
+])('the error names the flag %s of the command %j if the port is in use', async (option, args) => {
+  const env = { MARKBRIDGE_LOG_LEVEL: 'silent' }
+  expect(await runCommand([...args, option, String(port)], env)).toEqual({
+    ...refused(
+      `Port ${port} is in use (EADDRINUSE). Nothing was started. Choose another port with ${option}.`,
+    ),
+    stdout: '',
+  })
+})
 
 // No machine has this address, which belongs to TEST-NET-3 (RFC 5737).
 test.each([['sandbox'], ['serve', '--v3', 'http://127.0.0.1:1', '--journal', 'none']])(

@@ -36,7 +36,7 @@ const hostileReply: Answer = (_seen, response) => {
   response.end(encoder.part(part) + encoder.close(0))
 }
 
-test('send prints no control characters and no line breaks from a reply', async () => {
+test('send prints no control characters and no line breaks that come from a reply', async () => {
   const text = await send(hostileReply)
   expectPlain(text)
   expect(text.stdout).toMatch(/400 .*X\?\[2J.*forged line\n0 accepted/)

@@ -67,7 +67,7 @@ describe.skipIf(openssl === undefined)('a certificate on disk', () => {
     await expect.poll(shown, patient).toEqual(Array(4).fill(serialOf(second)))
   })
 
-  it('is replaced with --watch, and stays in use if the next certificate has another key', async () => {
+  it('is replaced with --watch when its file changes, unless the new certificate does not match the key', async () => {
     const { cli, urls, write, first } = await serve('--watch')
     const second = createSelfSigned(Date.now())
     await write({ cert: second.cert, key: first.key })

@@ -71,7 +71,7 @@ test('the file watch waits for the end of a write, and ignores a write that does
   expect(read.filter((text) => text === 'x'.repeat(400)).length).toBe(1)
 })
 
-test('the file watch notices a change between the first read of the file and the start of the watch', async () => {
+test('the file watch notices a change that happens between the first read of the file and the start of the watch', async () => {
   const path = await ownFile('a.yaml', 'new')
   const files = createFileWatch()
   files.onRead(path, 'old')

@@ -158,7 +158,7 @@ test(
   },
 )
 
-test('serve --workers logs the faults of an invalid file and changes nothing, and applies the last file after repeated signals', async () => {
+test('serve --workers keeps its configuration if the file is invalid, and applies the last file after repeated signals', async () => {
   const sandbox = await startSandbox()
   const served = await serve(sandbox.url, ['--workers', '2'])
   await served.write(2, { limits: { maxPart: 1 }, listen: { port: 'hush' } })
@@ -183,7 +183,7 @@ test('serve --workers logs the faults of an invalid file and changes nothing, an
   })
 })
 
-test('a worker that cannot apply a configuration is replaced by a worker with the configuration of the others', async () => {
+test('a worker that cannot apply a configuration is replaced by one that has the configuration of the other workers', async () => {
   const sandbox = await startSandbox()
   const served = await serve(sandbox.url, ['--workers', '2'])
   const { pid } = await served.cli.logged({ msg: 'worker started', worker: 2 })

@@ -89,7 +89,7 @@ async function expectNoneOutlives(cli: RunningCli): Promise<void> {
   await expect.poll(() => [one, other].map(isThere), patient).toEqual([false, false])
 }
 
-test('two workers apply a batch once and send the same reply if both receive the batch', async () => {
+test('two workers that both receive a batch apply it once and send the same reply', async () => {
   const sandbox = await startSandbox()
   const { cli, url } = await startTwo(sandbox)
   const connections = await connectBoth(cli, url)

@@ -76,7 +76,7 @@ describe('a reload of workers', () => {
     await expect(alone.reload('b')).rejects.toThrow('No worker answered')
   })
 
-  it('is refused before any worker is asked if the change needs a restart', async () => {
+  it('is refused without a message to any worker if the change needs a restart', async () => {
     const { log, config, worker } = start()
     worker(1)
     const elsewhere = parseConfig({ upstreams: { v3: { baseUrl: 'https://other.test' } } })
@@ -85,7 +85,7 @@ describe('a reload of workers', () => {
   })
 })
 
-test('the delay before a worker is replaced grows while workers end within a minute of their start', () => {
+test('the delay before a worker is replaced grows as long as workers end within a minute after their start', () => {
   const delayAfter = createRestartDelay()
   const ages = [5, 5, 5, 5, 5, 5, 5, 5, 5, 59_999, 60_000, 5]
   expect(ages.map((livedMs) => delayAfter(livedMs))).toEqual([
