@@ -49,7 +49,7 @@ it.each([
   },
 )
 
-it('createProcessorShare carries over little unused time, and deducts all time that earlier work used', async () => {
+it('createProcessorShare carries over little unused processor time, and deducts all time that earlier work used', async () => {
   const { clock, share, work } = createThread()
   await clock.pass(60_000)
   await work(1_050)
@@ -63,7 +63,7 @@ it('createProcessorShare carries over little unused time, and deducts all time t
   expect(await begun).toBe(true)
 })
 
-it('createProcessorShare releases all waiting work when the adapter stops', async () => {
+it('createProcessorShare lets all waiting work continue at once when the adapter stops', async () => {
   const { stop, share, work } = createThread()
   await work(1_000_000)
   const waiting = [share.begin(), share.begin()]

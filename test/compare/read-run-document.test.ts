@@ -8,7 +8,7 @@ import { writeReport } from '../../src/compare/report/write-report.ts'
 import { emptyRun, hostileRun, liveRun, schoolRun, termRun } from './report/sample-runs.ts'
 
 test.each([emptyRun, termRun(), schoolRun(), liveRun(), hostileRun()])(
-  'readRunDocument reads a written document without a change, sample %#',
+  'readRunDocument returns a written document unchanged (sample %#)',
   (document) => {
     expect(readRunDocument(JSON.stringify(document), 'a run')).toEqual(document)
   },
@@ -56,7 +56,7 @@ test.each([
   )
 })
 
-test('readRunDocument reads or refuses any JSON, and never quotes the JSON in its error', () => {
+test('readRunDocument accepts or refuses any JSON, and never quotes the JSON in its error', () => {
   fc.assert(
     fc.property(fc.json(), fc.nat(30), (text, at) => {
       const names = Object.keys(emptyRun)

@@ -27,7 +27,7 @@ const comment: FieldDifference = {
 const minutes: FieldDifference = { path: 'MinutesLate', kind: 'null', v2Class: 'number:0', v3Class: 'null' }
 
 describe('createTally', () => {
-  it('builds the same document from the merged counts of two halves of a run as from the whole run', () => {
+  it('builds from the merged counts of two halves of a run the same document as from the whole run', () => {
     const [whole, first, second] = [createTally(), createTally(), createTally()]
     const groups = { kind: 'marks', day: '2026-01-02', codeClass: 'code:present' }
     for (const tally of [whole, first]) {
@@ -56,7 +56,7 @@ describe('createTally', () => {
     })
   })
 
-  it('stores at most a thousand classes, and adds up all further classes as (other)', () => {
+  it('stores at most a thousand classes of differences, and adds up all further classes as (other)', () => {
     const tally = createTally()
     const days = Array.from({ length: 6_000 }, (_, at) =>
       new Date(at * 86_400_000).toISOString().slice(0, 10),

@@ -72,7 +72,7 @@ describe('compareMark', () => {
   })
 
   it.each(equivalent)(
-    'accepts a difference in %s by the rule %s for the values %j and %j',
+    'accepts a difference in %s by the rule %s between the values %j and %j',
     (member, rule, v2, v3) => {
       expect(compareMark(toRow({ [member]: v2 }), toRow({ [member]: v3 }))).toEqual({
         verdict: 'equivalent',
@@ -82,7 +82,7 @@ describe('compareMark', () => {
     },
   )
 
-  it('reports times that differ by one unit of their precision as different', () => {
+  it('reports a difference between times that differ by one unit of their precision', () => {
     const at = (fraction: string): unknown => toRow({ RecordedOn: `2026-03-02T09:05:11.${fraction}Z` })
     expect(compareMark(at('1234567'), at('1234568')).verdict).toBe('differs')
     expect(compareMark(at('123'), at('124')).verdict).toBe('differs')

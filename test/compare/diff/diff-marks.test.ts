@@ -51,14 +51,14 @@ describe('comparePair for marks', () => {
     ])
   })
 
-  it('reports a second mark of a learner and session, with another id, as a record that exists on one side only', () => {
+  it('reports a second mark of a learner and session with another id as a record on one side only', () => {
     const doubled = [markRow(1), markRow(1, { ExternalID: guid(0xf, 1) })]
     expect(outline(diffMarks(rows(1), doubled))).toEqual(['same', 'onlyV3'])
     const others = doubled.map((row, index) => ({ ...row, ExternalID: guid(0xf, index + 5) }))
     expect(outline(diffMarks(rows(1), others))).toEqual(['differs, ExternalID value guid guid', 'onlyV3'])
   })
 
-  it('aligns marks of the same learner and session by their content first', () => {
+  it('aligns several marks of the same learner and session by their content', () => {
     const of = (ids: number, minutes: readonly number[]): Record<string, unknown>[] =>
       minutes.map((MinutesLate, at) => markRow(1, { ExternalID: guid(ids, at), MinutesLate }))
     const found = outline(diffMarks(of(1, [3, 7, 9]), of(2, [9, 3]), { order: 'free' }))
@@ -83,7 +83,7 @@ describe('comparePair for marks', () => {
     expect(outline(diffMarks(nameless, rows(1)))).toEqual(['onlyV3', ...nameless.map(() => 'unknown')])
   })
 
-  it('reports the rows that moved if the order of rows matters', () => {
+  it('reports a moved row as a difference only if the client asked for an order', () => {
     const v2 = rows(1, 2, 3, 4, 5)
     const v3 = rows(1, 5, 2, 3, 4)
     const moved = 'equivalent, order-unasked (row)'
@@ -92,7 +92,7 @@ describe('comparePair for marks', () => {
     expect(outline(diffMarks(v2, v3, { order: 'free' }))).toEqual(['same', 'same', 'same', 'same', 'same'])
   })
 
-  it('rejects more rows than the maximum for one call', () => {
+  it('throws if a call has more rows than the maximum', () => {
     const many = Array.from({ length: MAX_PAIR_ROWS + 1 }, () => null)
     expect(() => diffMarks(many, [])).toThrow(expect.objectContaining({ code: 'ADP_LIMIT' }))
   })

@@ -41,7 +41,7 @@ describe('createOwnRules', () => {
     // The class `number:1-5` has only one `1`, which cannot match the text both before and after the wildcard.
     ['MinutesLate', { v3Class: 'number:1*1-5' }, null, 5],
     ['RecordedOn', { v3Class: 'time:*<1s' }, '2026-03-02T09:05:11Z', '2026-03-02T09:05:12.5Z'],
-  ])('keeps a difference in %s that does not match the condition %o', (path, when, v2, v3) => {
+  ])('does not accept a difference in %s that does not match the condition %o', (path, when, v2, v3) => {
     expect(verdictOf(path, when, v2, v3)).toBe('differs')
   })
 
@@ -65,7 +65,7 @@ describe('createOwnRules', () => {
     expect([found.verdict, found.expiredRules]).toEqual([verdict, expiredRules])
   })
 
-  it('applies an active rule rather than an expired rule if both match', () => {
+  it('prefers an active rule to an expired rule if both match', () => {
     const when = { v2Class: 'null' }
     const both = [{ ...rule('Comment', when, '2020-01-01'), name: 'old' }, rule('Comment', when)]
     const found = compareMark(markRow(1), markRow(1, { Comment: '' }), {

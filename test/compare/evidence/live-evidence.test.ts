@@ -76,7 +76,7 @@ const countsOf = (kept: KeptEvidence | undefined): Record<string, number> =>
   Object.fromEntries([...(kept?.counts ?? [])].sort())
 
 describe('the evidence of live comparison', () => {
-  it('consists only of counts by kind, check, verdict, field, rule, code and day', async () => {
+  it('contains nothing but counts by kind, check, verdict, field, rule, code and day', async () => {
     const { live, store } = await run()
     live.compared(
       exchangeOf(
@@ -135,7 +135,7 @@ describe('the evidence of live comparison', () => {
     expect(kept?.periods).toEqual([{ pairs: 3, differing: 1, schools: [[3], [], [], [], []] }])
   })
 
-  it('groups differences by the day of the comparison, so that the effect of a repair shows on the next day', async () => {
+  it('groups differences by the day of the comparison, so that a repair has an effect on the next day', async () => {
     const { live, store, database } = await run()
     for (const record of [differing, differing, {}]) {
       live.compared(exchangeOf([recordOf('ann', { ...record, day: '2026-10-30' }), recordOf('ben')]))
@@ -209,7 +209,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ pairs: 1, differing: 2 })
   })
 
-  it('computes the compared share only from the comparisons of replies, and not from compared reads', async () => {
+  it('computes the compared share from the comparisons of replies, and not from those of reads', async () => {
     const { live, figures } = await run()
     for (let time = 0; time < 50; time += 1)
       live.compared(exchangeOf([recordOf('eve')], { kind: 'readFilter', check: 'answers' }))
@@ -219,7 +219,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ sampled: 2, comparedShare: 0.5 })
   })
 
-  it('counts a record that V2 refused as unchecked rather than as compared or missed', async () => {
+  it('counts a record that V2 refused as unchecked, neither as compared nor as missed', async () => {
     const { live, store, figures } = await run()
     const refused = recordOf('ben', { verdict: 'unchecked', code: 'X' })
     live.compared(exchangeOf([recordOf('ann'), refused]))
@@ -251,7 +251,7 @@ describe('the evidence of live comparison', () => {
     expect(await figures()).toMatchObject({ codes: [], traits: [], days: 0, pairs: 0 })
   })
 
-  it('counts at most a fifth of all pairs of learner and day from one school', async () => {
+  it('counts pairs of learner and day from one school as at most a fifth of all pairs', async () => {
     const { live, figures } = await run()
     const school = (unit: string, learners: number): ComparedExchange =>
       exchangeOf(

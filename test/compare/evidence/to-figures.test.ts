@@ -54,7 +54,7 @@ describe('upperBound', () => {
     expect([upperBound(0, 0, 0.95), upperBound(5, 5, 0.95), upperBound(9, 5, 0.95)]).toEqual([1, 1, 1])
   })
 
-  it('is the share of differing trials at which at most the given number of differences occurs with the probability 1 - confidence', () => {
+  it('is the share of differing trials for which the probability of at most the given number of differences is 1 - confidence', () => {
     // Returns the exact probability of at most x differences, which is 1 - confidence at the bound.
     const atMost = (x: number, n: number, p: number): number => {
       let term = (1 - p) ** n
@@ -107,7 +107,7 @@ describe('cappedSum', () => {
     expect(cappedSum([7, 3], 1)).toBe(10)
   })
 
-  it('returns the largest number of pairs of which no school has more than the cap', () => {
+  it('returns the largest number of pairs to which no school contributes more than the cap', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 1_000 }), { maxLength: 40 }),

@@ -131,7 +131,7 @@ describe('compare learn', () => {
     expect(new Set(Object.values(results([refused])))).toEqual(new Set(['none']))
   })
 
-  it('proposes quirks.mismatch: post only if V2 answers a batch with mismatched ids with parts', () => {
+  it('proposes quirks.mismatch: post only if a batch with mismatched ids got a reply with parts', () => {
     const exchange = exchangeWith()
     const otherIds = `multipart/mixed; boundary=batch_${randomUUID()}`
     const request = { ...exchange.request, fields: ['Content-Type', otherIds] }
@@ -151,7 +151,7 @@ describe('compare learn', () => {
     expect(results([empty])).toMatchObject({ layout: 'none' })
   })
 
-  it('formats a patch that shows the counts behind each line', () => {
+  it('formats a patch that shows for each line the counts on which it is based', () => {
     const exchanges = Array.from({ length: 3 }, () => exchangeWith({ layout: 'nested', msgtype: true }))
     const text = formatPatch('acme', propose(learn(exchanges), defaults))
     expect(text.split('\n').slice(0, 6)).toEqual([

@@ -23,7 +23,7 @@ describe('compareAnswers', () => {
     ['?$filter=a&$select=Learner, AttendableEvent', undefined],
     ['?$filter=a&$select=ExternalID', undefined],
     ['?$filter=a&$select=*', undefined],
-  ])('returns for the query %s the reason %s for which the read is skipped, or undefined', (target, reason) => {
+  ])('returns for the query %s the reason to skip the read, or undefined: %s', (target, reason) => {
     expect(reasonOf(target)).toBe(reason)
   })
 

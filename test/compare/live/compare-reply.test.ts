@@ -112,7 +112,7 @@ describe('the comparison of a reply of V2 with the marks of V3', () => {
     expect(await judge(write, { 2: markOf(2) })).toEqual([context])
   })
 
-  it('compares the mark with the sent record if the client asked for a reply without content', async () => {
+  it('compares the mark of V3 with the sent record if the client asked for a reply without content', async () => {
     const minimal = ['Prefer: return=minimal']
     const write = written([flatRecord(1, { Comment: 'bus' })], [{ status: 204 }], minimal)
     expect(await judge(write, { 1: markOf(1, { Comment: 'bus' }) })).toEqual(['same'])
@@ -152,7 +152,7 @@ describe('the comparison of a record that V2 or the adapter refuses', () => {
 })
 
 describe('the comparison of the form of a reply of V2', () => {
-  it('reports a reply with one part too few or too many', async () => {
+  it('reports a reply that has one part too few or too many', async () => {
     const two = [flatRecord(1), flatRecord(2)]
     expect(await judge(written(two, [accepted(1)]), { 1: markOf(1) })).toEqual([
       expect.stringMatching(/^differs, reply\/parts count count:1 count:2/),

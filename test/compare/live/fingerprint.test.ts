@@ -23,7 +23,7 @@ const served = (code: string, recordedOn: string): OfferedExchange =>
     ],
   }) as unknown as OfferedExchange // prettier-ignore
 
-it('fingerprintOf returns equal fingerprints only for the same bytes of the same school', () => {
+it('fingerprintOf returns equal fingerprints only for the same bytes from the same school', () => {
   const one = fingerprintOf(write('school', 'batch'))
   expect(fingerprintOf(write('school', 'batch'))).toBe(one)
   expect(fingerprintOf(write('other', 'batch'))).not.toBe(one)
@@ -38,7 +38,7 @@ it('fingerprintOf ignores the time of a record', () => {
   expect(fingerprintOf(served('other', '2026-09-07T08:00:00Z'))).not.toBe(one)
 })
 
-it('fingerprintOf returns undefined for reads and for writes whose bodies were not stored', () => {
+it('fingerprintOf returns undefined for a read, and for a write whose body was not stored', () => {
   expect(fingerprintOf(write('school', undefined))).toBeUndefined()
   expect(fingerprintOf({ kind: 'readKey', unit: 'school' } as OfferedExchange)).toBeUndefined()
 })

@@ -90,7 +90,7 @@ async function follow(
 describe('followMarks', () => {
   const [ann, ben, cas] = [markOf('ann'), markOf('ben'), markOf('cas', 'e2')]
 
-  it('waits for a late mark until the replication window ends before it reports the mark as missing or different', async () => {
+  it('reports a mark as missing or different only after the replication window has ended', async () => {
     const { verdicts, result, askedMs } = await follow([ann, ben], [shows(), shows(ann), shows(late(ben))])
     expect(verdicts).toEqual({ ann: 'same', ben: 'differs' })
     expect(result).toMatchObject({ delaysMs: [500], skipped: undefined })
@@ -119,13 +119,13 @@ describe('followMarks', () => {
     expect(askedMs).toEqual([0, 500])
   })
 
-  it('reports a mark as unknown if the last read of its event fails, even if another event could be read', async () => {
+  it('reports a mark as unknown if the last read of its event fails, even if the read of another event succeeds', async () => {
     // Two events take two calls in each of four rounds, so the eighth call is the last read of the second event.
     const answers = [...Array.from({ length: 7 }, () => shows()), silence]
     expect((await follow([ann, cas], answers)).verdicts).toEqual({ ann: 'onlyV2', cas: 'unknown' })
   })
 
-  it('reads once more after the replication window if the last read began before the window ended', async () => {
+  it('reads once more if the last read began before the end of the replication window', async () => {
     const { verdicts, askedMs } = await follow([ann], [shows(), shows(ann)], { callMs: 4_000 })
     expect(verdicts).toEqual({ ann: 'same' })
     expect(askedMs).toEqual([0, 4_000])
@@ -168,7 +168,7 @@ describe('followMarks, if another instance wrote a newer mark', () => {
     expect(result.skipped).toBeUndefined()
   }) // prettier-ignore
 
-  it('reports a difference if the reply shows no record by which a newer mark could be recognised', async () => {
+  it('reports a difference if the reply shows no record that would help to recognise a newer mark', async () => {
     const bare = markOf('ann')
     const { verdicts, askedServing } = await follow([bare], [shows(corrected)], {
       serving: [shows(corrected)],

@@ -45,7 +45,7 @@ it('live comparison skips the check of a write if the rate limit allows no call 
   expect(await engine.compare(written(10), 0, () => undefined)).toEqual({ kind: 'skipped', reason: 'pace' })
 })
 
-it('live comparison drops the check of a write if the replies that are being compared use too much memory', async () => {
+it('live comparison drops the check of a write if replies in comparison already use too much memory', async () => {
   const engine = createEngine(() => never)
   const compare = () => engine.compare(written(1_000_000), 0, () => undefined)
   for (let count = 0; count < 4; count += 1) void compare()

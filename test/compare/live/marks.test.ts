@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 
 import { createLatestMarks } from '../../../src/compare/live/marks.ts'
 
-it('createLatestMarks finds by partner and key whether a mark is a correction or was superseded', () => {
+it('createLatestMarks finds out by partner and key whether a mark is a correction or was superseded', () => {
   const latest = createLatestMarks()
   const [first, unknown] = latest.placesOf('acme', ['a', undefined])
   expect([first?.isCorrection, first?.isSuperseded()]).toEqual([false, false])
@@ -15,7 +15,7 @@ it('createLatestMarks finds by partner and key whether a mark is a correction or
   expect([third?.isCorrection, third?.isSuperseded()]).toEqual([true, false])
 })
 
-it('createLatestMarks evicts the oldest marks of all partners first', () => {
+it('createLatestMarks evicts the oldest marks first, whichever partner they belong to', () => {
   const latest = createLatestMarks()
   const keys = Array.from({ length: 50_000 }, (_, index) => String(index))
   latest.recordWrites('acme', keys)

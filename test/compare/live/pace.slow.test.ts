@@ -39,7 +39,7 @@ describe.each([
     return [await open(), await open()]
   }
 
-  it("allows both instances together a fifth of the partner's calls per second", async ({ skip }) => {
+  it('allows both instances together a fifth of the calls per second of the partner', async ({ skip }) => {
     const instances = await start()
     if (instances === undefined) return skip()
     const left: number[] = []

@@ -10,7 +10,7 @@ const acme = (callsPerSecond?: number) => ({ ...partner('acme', { any: true }), 
 const never = new AbortController().signal
 
 describe('createPace', () => {
-  it('allows no call to a service for five minutes after a 429 of the service, and delays no call of a client', async () => {
+  it('allows no comparison call to a service for five minutes after its 429, and delays no call of a client', async () => {
     const clock = createManualClock()
     const pace = createPace(clock, never)
     const shared = createRateLimit({ callsPerSecond: 5, clock })

@@ -27,7 +27,7 @@ describe('plainBody', () => {
     ['br', brotliCompressSync],
   ]
   it.each(encodings)(
-    'decodes a body with the encoding %s if the decoded size does not exceed the estimated size of the reply',
+    'decodes a body with the encoding %s unless the result exceeds the estimated size of the reply',
     async (encoding, encode) => {
       const reply = replyOf(encoding, encode(text))
       expect(await plainBody(reply)).toEqual(text)

@@ -51,26 +51,23 @@ describe('maskExchange for the headers of a part', () => {
     'Accept: a;subscription-key=secret',
     'Content-Type: application/json;\r\n x="secret"',
   ]
-  it.each(fold)(
-    'masks a credential in the header lines %j, both in a MIME head and in an HTTP head',
-    (lines) => {
-      for (const [mime, http] of [
-        [`${lines}\r\n`, ''],
-        ['', `${lines}\r\n`],
-      ]) {
-        const body = `--b\r\nContent-Type: application/http\r\n${mime}\r\nPOST /x HTTP/1.1\r\n${http}Prefer: return=minimal\r\n\r\n{"a":1}\r\n--b--\r\n`
-        const fields = ['Content-Type', 'multipart/mixed; boundary=b']
-        const exchange = markedExchange({})
-        const { request } = maskExchange({
-          ...exchange,
-          request: { ...exchange.request, fields, body: Buffer.from(body) },
-        })
-        expect(request.body.toString()).not.toContain('secret')
-        expect(request.body.toString().length).toBe(body.length)
-        expect(request.body.toString()).toContain('Prefer: return=minimal\r\n\r\n{"a":1}\r\n--b--')
-      }
-    },
-  )
+  it.each(fold)('masks a credential in the header lines %j of a MIME head and of an HTTP head', (lines) => {
+    for (const [mime, http] of [
+      [`${lines}\r\n`, ''],
+      ['', `${lines}\r\n`],
+    ]) {
+      const body = `--b\r\nContent-Type: application/http\r\n${mime}\r\nPOST /x HTTP/1.1\r\n${http}Prefer: return=minimal\r\n\r\n{"a":1}\r\n--b--\r\n`
+      const fields = ['Content-Type', 'multipart/mixed; boundary=b']
+      const exchange = markedExchange({})
+      const { request } = maskExchange({
+        ...exchange,
+        request: { ...exchange.request, fields, body: Buffer.from(body) },
+      })
+      expect(request.body.toString()).not.toContain('secret')
+      expect(request.body.toString().length).toBe(body.length)
+      expect(request.body.toString()).toContain('Prefer: return=minimal\r\n\r\n{"a":1}\r\n--b--')
+    }
+  })
 })
 
 describe('maskTokens for links in a text', () => {
@@ -109,7 +106,7 @@ describe('maskTokens for links in a text', () => {
 })
 
 describe('maskTokens for tokens in a text', () => {
-  it('masks a token at any place in a text, and nothing else', () => {
+  it('masks a token anywhere in a text, and nothing else', () => {
     const [token, mask] = ['eyJhbGciOiJ.eyJzdWIiOjE.c2ln-_x', 'x'.repeat(31)]
     for (const [before, after] of [
       ['', ''],

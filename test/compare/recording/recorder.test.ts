@@ -119,7 +119,7 @@ it('the recorder drops an exchange if its queue is full', async () => {
   expect(await end()).toEqual({ ...none, recorded: 272, dropped: 48 })
 })
 
-it('the store of recordings deletes expired recordings, and the oldest recordings above the size limit', async () => {
+it('the store of recordings deletes expired recordings, and the oldest recordings if all exceed the size limit', async () => {
   const folder = await makeFolder()
   let nowMs = Date.now()
   const files = new Map([['recording.json', Buffer.alloc(3_000)]])
@@ -138,7 +138,7 @@ it('the store of recordings deletes expired recordings, and the oldest recording
   expect(await counters()).toEqual([])
 })
 
-it('the recorder reports a full disk once, and then records nothing', async () => {
+it('the recorder reports a full disk once, and records nothing afterwards', async () => {
   const full = Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
   const store = { add: () => Promise.reject(full) }
   const exchanges = [markedExchange(), markedExchange(), markedExchange()]
@@ -153,7 +153,7 @@ it('the store of recordings leaves no partial recording after a failed write', a
   expect(await readdir(folder)).toEqual([])
 })
 
-it('the store of recordings assigns unique names, and keeps unfinished files of other commands, if two commands share a folder', async () => {
+it('the store of recordings assigns unique names and keeps unfinished files of other commands if commands share a folder', async () => {
   const folder = await makeFolder()
   await mkdir(join(folder, '.draft-of-another'), { recursive: true })
   const stores = await Promise.all([open(folder), open(folder)])

@@ -42,7 +42,7 @@ function countsOf(value: unknown, name = ''): number[] {
 
 describe('createReport', () => {
   it.each(Object.entries(samples))(
-    'rounds every count of the run "%s" to a multiple of 5, and only 0 to 0',
+    'rounds every count of the run "%s" to a multiple of 5, but no count above 0 to 0',
     (_, document) => {
       const [exact, published] = [true, false].map((own) =>
         countsOf(createReport(document, { exact: own }).run),
@@ -57,7 +57,7 @@ describe('createReport', () => {
   )
 
   it.each(Object.entries(samples))(
-    'contains the exact counts of the run "%s" with the option exact',
+    'contains the exact counts of the run "%s" if the option exact is set',
     (name, document) => {
       const { run, outcome, doubts } = createReport(document, { exact: true })
       expect([outcome, ...doubts]).toEqual(outcomes[name as keyof typeof samples])
@@ -65,7 +65,7 @@ describe('createReport', () => {
     },
   )
 
-  it('never shows more differing than compared records, even where rounded counts add up to more', () => {
+  it('never shows more differing than compared records, even if the rounded counts add up to more', () => {
     const verdicts = counts({ differs: 3, onlyV2: 3, onlyV3: 1 })
     const { headline } = createReport({ ...emptyRun, offered: 7, compared: 7, verdicts }, { exact: false })
     expect(headline).toContain('for 5 of 5 compared records (100 %)')
@@ -96,7 +96,7 @@ describe('the JSON report', () => {
   })
 
   it.each(Object.entries(samples))(
-    'matches the published schema for the run "%s", as the document of the run does',
+    'matches the published schema for the run "%s", like the document of the run',
     (_, document) => {
       for (const exact of [false, true]) {
         validate(JSON.parse(report(document, 'json', exact)))

@@ -69,7 +69,7 @@ const goneOn =
     if (query.includes(`ge 2026-01-${day}T`) && times-- > 0) gone()
   }
 
-test('a compare run over two equal services reads consecutive windows, and finds all records equal', async () => {
+test('a compare run reads consecutive windows, and finds all records equal if the two services are equal', async () => {
   const [v2, v3] = [schoolWith([]), schoolWith([])]
   const { document, kind, path } = await run({ v2, v3 })
   expect(kind).toBe('done')
@@ -90,7 +90,7 @@ test('a compare run over two equal services reads consecutive windows, and finds
   expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(document)
 })
 
-test('a compare run reads a window again if a record differs, and counts only the records that differ twice', async () => {
+test('a compare run reads a window again if a record differs, and counts only records that differ in both reads', async () => {
   const v3 = schoolWith([late])
   const { document } = await run({ v2: schoolWith([]), v3 })
   expect(document).toMatchObject({
@@ -102,7 +102,7 @@ test('a compare run reads a window again if a record differs, and counts only th
   expect(v3.queries[1]).toBe(v3.queries[0])
 })
 
-test('a compare run counts no difference for a mark that changed between the reads of V3 and V2', async () => {
+test('a compare run counts no difference if a mark changed between the reads of V3 and V2', async () => {
   let now: readonly Mark[] = school
   const v3 = fakeSide(() => now)
   // V3 is read before the change and V2 after it.
@@ -149,7 +149,7 @@ test('a compare run ignores fields that differ between two reads of V2, and name
   })
 })
 
-test('a compare run over learners reads the lists of learners one after another', async () => {
+test('a compare run over lists of learners reads one list after another', async () => {
   const ids = Array.from({ length: 60 }, (_, learner) => guid(2, learner))
   const lists = [ids.slice(0, 30), ids.slice(30)]
   const [v2, v3] = [schoolWith([]), schoolWith([])]
@@ -161,7 +161,7 @@ test('a compare run over learners reads the lists of learners one after another'
   expect(v2.queries[3]).toContain(`(Learner eq ${guid(2, 30)} or `)
 })
 
-test('a compare run counts the records of a window as unknown if a service fails, and compares the other windows', async () => {
+test('a compare run counts the records of a window as unknown if its read fails, and compares the other windows', async () => {
   const v2 = schoolWith([])
   const v3 = schoolWith([], { before: goneOn('01') })
   const { document, failures } = await run({ v2, v3 })
@@ -173,13 +173,13 @@ test('a compare run counts the records of a window as unknown if a service fails
   expect(failures).toMatchObject([{ side: 'V3', window: { fromMs: JANUARY, toMs: JANUARY + 7 * DAY_MS } }])
 })
 
-test('a compare run reads each failed window once more before the run ends', async () => {
+test('a compare run reads each failed window once more at the end', async () => {
   const v3 = schoolWith([], { before: goneOn('01', 1) })
   const { document } = await run({ v2: schoolWith([]), v3 })
   expect(document).toMatchObject({ complete: true, verdicts: { same: 300, unknown: 0 } })
 })
 
-test('a compare run ends if several windows in a row fail', async () => {
+test('a compare run ends early if several consecutive windows fail', async () => {
   const v3 = schoolWith([], { before: gone })
   const toMs = JANUARY + 3_650 * DAY_MS
   const { kind, document } = await run({ v2: schoolWith([]), v3, selection: { toMs } })
@@ -188,7 +188,7 @@ test('a compare run ends if several windows in a row fail', async () => {
   expect(v3.queries.length).toBeLessThan(6)
 })
 
-test('a compare run divides a window with too many rows, if necessary down to one hour', async () => {
+test('a compare run divides a window with too many rows into shorter windows, down to one hour', async () => {
   const marks = Array.from({ length: 60 }, (_, learner) =>
     markOf(learner, 1 + (learner % 2), {
       AttendableEventStart: `2026-01-01T${learner % 2 === 0 ? '09' : '14'}:00:00Z`,

@@ -9,7 +9,7 @@ import { sizeOfRun } from './draw-run.ts'
 import { runCampaign } from './run-campaign.ts'
 
 /** `npm run test:compare` makes 300 runs over a whole school. */
-test('a compare run reports exactly the differences that were set between the V2 and V3 interfaces of the sandbox', async () => {
+test('a compare run reports exactly the differences that the V2 and V3 interfaces of the sandbox were set to have', async () => {
   const { wrong, differences } = await runCampaign({
     compare: compareFaces,
     ...{ runs: runs(8, 60), seed: 1, scale: 'class' },
