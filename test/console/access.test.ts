@@ -101,7 +101,7 @@ describe('the console', () => {
     '/comparison',
     '/try',
     '/audit',
-  ])('shows no data of another partner on %s to a person who is limited to one partner', async (path) => {
+  ])('shows no data of other partners on %s to a person who may see one partner', async (path) => {
     for (const accept of ['text/html', 'application/json'])
       for (const name of ['zoe', 'zack']) {
         const { text } = await running.ask(path, { headers: { accept, ...bearer(name) } })
@@ -133,7 +133,7 @@ describe('a session of the console', () => {
   })
 
   test.each(['//evil.test/', 'https://evil.test/', '/\\evil.test', '/..//evil.test', 'javascript:alert(1)'])(
-    'never begins with a redirect from the login to the foreign address %s',
+    'never begins with a redirect from the login page to the foreign address %s',
     async (to) => {
       const { headers } = await running.ask(`/login?to=${encodeURIComponent(to)}`, {
         form: { token: tokenOf('vera') },
@@ -149,7 +149,7 @@ describe('a session of the console', () => {
     expect((await olga.ask('/partners')).status).toBe(303)
   })
 
-  test('has the current role of the person, and ends when the token of the person is replaced', async () => {
+  test('always has the current role of the person, and ends when the token of the person is replaced', async () => {
     let list = people
     const other = await startConsole({ operators: () => list })
     const otto = await other.enter('otto')
@@ -175,7 +175,7 @@ describe('a session of the console', () => {
     await other.close()
   })
 
-  test('can begin with a login link that is valid for one use, if the configuration names no operators', async () => {
+  test('can begin with a login link for one use if the configuration names no operators', async () => {
     const other = await startConsole({ operators: () => [] })
     const link = other.createLink() ?? ''
     const entered = await other.ask(link)
@@ -202,7 +202,7 @@ describe('an authenticating proxy in front of the console', () => {
     settingsOf({ trustedProxies: [...trustedProxies], identity: { header: 'X-Forwarded-User' } })
   const named = (name: string) => ({ headers: { 'x-forwarded-user': name } })
 
-  test('identifies the operator by a header, but refuses the forms of another site', async () => {
+  test('identifies the operator by a header, but does not let the operator send forms from another site', async () => {
     const other = await startConsole({ settings: trusting(['127.0.0.1']) })
     const page = await other.ask('/partners/acme', named('anna'))
     expect(page.text).toContain('anna · approver')
@@ -214,7 +214,7 @@ describe('an authenticating proxy in front of the console', () => {
     await other.close()
   })
 
-  test('is trusted from its own addresses only', async () => {
+  test('is trusted only if its address is configured', async () => {
     const other = await startConsole({ settings: trusting(['10.0.0.0/8']) })
     expect((await other.ask('/partners', named('olga'))).status).toBe(303)
     expect((await running.ask('/partners', named('olga'))).status).toBe(303)
@@ -226,7 +226,7 @@ describe('an authenticating proxy in front of the console', () => {
     [['10.0.0.0/8'], false],
     [[], false],
   ])(
-    'makes the cookie secure only if the configuration trusts its address: %j',
+    'makes the console set a Secure cookie only if the configuration trusts the proxy (trusted: %j)',
     async (trustedProxies, isSecure) => {
       const other = await startConsole({ settings: settingsOf({ trustedProxies }) })
       const { headers } = await other.ask('/login', {
@@ -274,7 +274,7 @@ describe('a form of the console', () => {
     expect(running.calls.slice(before)).toEqual([])
   })
 
-  test('takes no step if it only asks for advice, and approves no step without a reason', async () => {
+  test('takes no step if it asks only for advice, and approves no step without a reason', async () => {
     const olga = await running.enter('olga')
     const before = running.calls.length
     expect((await olga.ask('/partners/acme', { form: { step: 'back', dryRun: '1' } })).status).toBe(303)
@@ -282,7 +282,7 @@ describe('a form of the console', () => {
     expect(running.calls.slice(before)).toEqual(['look at back acme by olga: '])
   })
 
-  test('takes a partner back even without a reason, because the kill switch must not wait for a reason', async () => {
+  test('takes a partner back to V2 even without a reason', async () => {
     const olga = await running.enter('olga')
     const before = running.calls.length
     expect((await olga.ask('/partners/acme', { form: { step: 'back', reason: ' ' } })).status).toBe(303)
@@ -293,7 +293,7 @@ describe('a form of the console', () => {
     ['otto', ['approve', 'back']],
     ['anna', ['approve', 'back']],
     ['vera', []],
-  ])('offers %s only the steps that the role allows', async (name, expected) => {
+  ])('offers %s only the steps %j, which the role allows', async (name, expected) => {
     const { text } = await running.ask('/partners/acme', { headers: bearer(name) })
     expect([...text.matchAll(/id="(\w+)-reason"/g)].map(([, id]) => id)).toEqual(expected)
     expect(text.includes('There is no step that the role viewer may take.')).toBe(name === 'vera')
@@ -320,7 +320,7 @@ describe('a form of the console', () => {
   })
 })
 
-test('the partner page of the console shows each condition with its state, and says which side serves a school', async () => {
+test('the partner page of the console shows the state of each condition, and says which side serves a school', async () => {
   const olga = await running.enter('olga')
   const { text } = await olga.ask('/partners/acme?school=3001')
   const rows = [...text.matchAll(/<span class="badge \w+">(pass|fail|waiting)<\/span>/g)].map(
@@ -353,12 +353,12 @@ describe('the search box of the console', () => {
     ['2026-11-26', '/batches?from=2026-11-26&until=2026-11-27'],
     ['', '/batches?'],
     ['Ann', '/batches'],
-  ])('finds what %j means, and hashes an id before it becomes part of a URL', async (text, to) => {
+  ])('redirects the text %j to %s, so that no URL contains the id of a learner', async (text, to) => {
     const { status, headers } = await (await running.enter('olga')).ask('/batches', { form: { text } })
     expect([status, headers['location']]).toEqual([303, to])
   })
 
-  test('finds nothing of another partner, and never repeats a text that was not found', async () => {
+  test('finds no data of another partner, and never repeats a text that it did not find', async () => {
     const zack = await running.enter('zack')
     const { headers } = await zack.ask('/batches', { form: { text: 'acme' } })
     expect(headers['location']).toBe('/batches')
@@ -368,7 +368,7 @@ describe('the search box of the console', () => {
 })
 
 describe('the list of dead letters of the console', () => {
-  test('shows each cause once with its remedy, and clears all records of a cause with one action', async () => {
+  test('shows each cause once with its remedy, and can clear all records of a cause with one action', async () => {
     const olga = await running.enter('olga')
     const { text } = await olga.ask('/letters')
     expect(text.split('Correct SchoolAttendanceCode')).toHaveLength(2)
@@ -381,7 +381,7 @@ describe('the list of dead letters of the console', () => {
     ])
   })
 
-  test('offers no action on records that only their clients can send again', async () => {
+  test('offers no action for records that only their clients can send again', async () => {
     const olga = await running.enter('olga')
     const form = { group: 'unavailable', all: '', reason: 'x' }
     expect((await olga.ask('/letters?kind=notApplied', { form })).status).toBe(400)
@@ -391,7 +391,7 @@ describe('the list of dead letters of the console', () => {
   })
 })
 
-test('the record page of the console masks values until a permitted person gives a reason, which the audit trail records', async () => {
+test('the record page of the console masks values until a permitted person gives a reason, which goes into the audit trail', async () => {
   const olga = await running.enter('olga')
   expect((await olga.ask('/batches/42/1')).text).not.toContain('dentist')
   const before = running.calls.length
@@ -402,7 +402,7 @@ test('the record page of the console masks values until a permitted person gives
   expect((await (await running.enter('otto')).ask('/batches/42/1')).text).not.toContain('Show the values')
 })
 
-test('the comparison page of the console explains only the largest classes of a run with very many classes of differences', async () => {
+test('the comparison page of the console shows only the largest classes of differences if a run has very many', async () => {
   const many = { ...manyClassesRun(), run: RUN }
   const other = await startConsole({}, { comparison: { ...sampleComparison, run: async () => many } })
   const { text } = await other.ask(`/comparison/${RUN}`, { headers: { ...json, ...bearer('olga') } })
@@ -628,7 +628,7 @@ describe('a client with very many login attempts', () => {
     await other.close()
   })
 
-  test('leaves file descriptors for other clients of the process when it opens many connections', async () => {
+  test('leaves file descriptors for other clients even if it opens many connections', async () => {
     const other = await startConsole()
     const { port } = new URL(other.url)
     const sockets = Array.from({ length: 300 }, () => connect(Number(port), '127.0.0.1').resume())
@@ -656,7 +656,7 @@ describe('a client with very many login attempts', () => {
   })
 
   test.each(['not an address', '10.0.0.1:4711'])(
-    'is identified by the address of the proxy if X-Forwarded-For has no valid address: %s',
+    'is identified by the address of the proxy if X-Forwarded-For has the invalid address "%s"',
     async (forwarded) => {
       const other = await startConsole({ settings: settingsOf({ trustedProxies: ['127.0.0.1'] }) })
       for (let at = 0; at < 10; at += 1) expect(await guessFrom(other, forwarded)).toBe(401)
@@ -665,14 +665,14 @@ describe('a client with very many login attempts', () => {
     },
   )
 
-  test('is identified by the address of the peer if the peer is not a trusted proxy, even if there is an X-Forwarded-For', async () => {
+  test('is identified by the address of the peer, and not by X-Forwarded-For, if the peer is not a trusted proxy', async () => {
     const other = await startConsole()
     for (let at = 0; at < 10; at += 1) expect(await guessFrom(other, `203.0.113.${at}`)).toBe(401)
     expect(await guessFrom(other, '203.0.113.99')).toBe(429)
     await other.close()
   })
 
-  test('may make new attempts after some time', async () => {
+  test('may try again after some seconds', async () => {
     let nowMs = Date.now()
     const other = await startConsole({ nowMs: () => nowMs })
     for (let at = 0; at < 11; at += 1) await other.ask('/login', { form: { token: 'guess' } })
@@ -698,7 +698,7 @@ test('health checks of the console query the journal at most once per second', a
   await other.close()
 })
 
-test('the console logs an unexpected error, and its response contains no details of the error', async () => {
+test('the console logs an unexpected error, and sends a response without details of the error', async () => {
   const other = await startConsole({ systemUser: 'alice' })
   other.breakData(new TypeError('Ann is absent'))
   const { status, text } = await other.ask('/', { headers: bearer('olga') })

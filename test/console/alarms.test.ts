@@ -112,11 +112,11 @@ describe('checkAlarms', () => {
     expect(alarms.map(({ kind }) => kind)).toEqual(['v3Fails', 'denied', 'unknown'])
   })
 
-  it('reports no alarm while only the console cannot read the journal, because clients are served', () => {
+  it('reports no alarm if only the console, and not the adapter, cannot read the journal', () => {
     expect(checkAlarms({ ...calm, found: undefined }).alarms).toEqual([])
   })
 
-  it('reports the time of the proposal if a step waits for approval', () => {
+  it('reports when a step was proposed if the step waits for approval', () => {
     const entries = [{ ...entry, partner: 'other' }, entry]
     const [alarm] = checkAlarms({ ...calm, ...staged(partnerAt({ pending })), entries }).alarms
     expect(alarm?.sinceMs).toBe(5)
@@ -136,11 +136,11 @@ describe('checkAlarms', () => {
     ...new Set(all.flatMap(({ remedy }) => [...remedy.matchAll(/markbridge ((?:doctor|journal ls|rollout \w+ \w+)(?: --reason "[^"]*")?)/g)].map(([, command = '']) => command))),
   ] // prettier-ignore
 
-  it('names commands in its remedies', () => {
+  it('names several commands in its remedies', () => {
     expect(commands.length).toBeGreaterThan(2)
   })
 
-  it.each(commands)('names in its remedies only commands that the program has: %s', async (command) => {
+  it.each(commands)('names in its remedies the command %s, which the program has', async (command) => {
     const journal = journalFile()
     const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journal.url } })
     const file = join(await makeFolder(), 'markbridge.yaml')

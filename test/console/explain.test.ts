@@ -60,7 +60,7 @@ test.each([
   expect([reply?.head.split(' ')[1], reply?.parts.length]).toEqual([String(status), parts])
 })
 
-test('the explanation of a record shows both directions, from its stored request and from its stored part', async () => {
+test('the explanation of a record shows both translations, made from its stored request and its stored part', async () => {
   const [own, bad] = [served.mark(), served.mark({ SchoolAttendanceCode: guid(5) })]
   await served.postMarks([own, bad, '{"Learner": "HUSHCOMMENT"}'])
   await served.isIndexed(2)

@@ -22,7 +22,7 @@ it.each(Object.entries(tails))(
   },
 )
 
-it('the console replies to a client that has closed its side of the connection', async () => {
+it('the console replies to a client that has stopped sending', async () => {
   const console = await startConsole()
   const client = await RawClient.open(Number(new URL(console.url).port))
   client.socket.end(request)

@@ -78,7 +78,7 @@ async function ask(name: string, path: string): Promise<unknown> {
   return (await request(`${opened.url}${path}`, { headers })).body.json()
 }
 
-test('the console takes a step as the command line does, but only for people with the required role', async () => {
+test('the console takes a step like the command line, but only for a person with the required role', async () => {
   const set = { step: 'set', stage: 'shadow', reason: 'compare' }
   expect(opened.link).toBeUndefined()
   expect(await post('vera', 'acme', set)).toMatchObject({ status: 409, result: 'forbidden' })
@@ -137,7 +137,7 @@ test('the console returns the same JSON documents that the command line prints',
   expect(await ask('olga', '/partners')).toMatchObject({ partners })
 })
 
-test('the audit trail of the console records actions that change no stage, and stays intact', async () => {
+test('the audit trail contains the console actions that change no stage, and stays intact', async () => {
   const reply = await request(`${opened.url}/letters?kind=deadLetters`, {
     method: 'POST',
     headers: {

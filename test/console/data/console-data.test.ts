@@ -102,7 +102,7 @@ async function fill(journal: Journal): Promise<void> {
 }
 
 describe.each(eachDatabase())('the index of the console over a journal in %s', (name, { test }) => {
-  test('counts marks by minute of receipt and current state', async (url) => {
+  test('counts marks by the minute of receipt and the current state', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
@@ -186,7 +186,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     expect([placesOf(second), await find({ learner, limit: 1, after: second.next })]).toEqual([['2.1'], ['1.0']])
   })
 
-  test('finds nothing for search parameters that no page creates', async (url) => {
+  test('ignores invalid search parameters, which no page creates', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
@@ -230,7 +230,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     expect((await engine.records(2, { state: 'parked' })).records.map(({ position }) => position)).toEqual([1])
   })
 
-  test('reports how long PostgreSQL has worked on the index', async (url) => {
+  test('reports how long PostgreSQL has worked on the queries of the index', async (url) => {
     const { journal, engine, work } = await open(url)
     await fill(journal)
     await work()
@@ -263,7 +263,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     expect((await engine.waiting({ kind: 'notApplied' }, ['acme'])).reasons).toEqual([])
   })
 
-  test('stores the retries and reopenings of a record as its timeline, and counts repetitions', async (url) => {
+  test('stores the retries and read-backs of a record in the timeline of its batch, and counts repetitions', async (url) => {
     const { journal, engine, work } = await open(url)
     const queue = createStepQueue(Date.now)
     const observed = observeJournal(journal, queue)
@@ -292,7 +292,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     expect(repeated).toMatchObject({ kind: 'replayed', times: 2, lastMs: (repeated?.atMs ?? 0) + 5_000 })
   })
 
-  test('adds a step to the timeline of a record when a newer mark supersedes the record', async (url) => {
+  test('adds a step to the timeline of a batch when a newer mark supersedes one of its records', async (url) => {
     const { journal, engine, work } = await open(url)
     const resend = { state: 'notApplied', answer: '503', reason: 'timeout', retry: 'resend' } as const
     await beginNew(journal, registerOf('old', [LEARNER, OTHER]))
@@ -317,7 +317,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     }
   })
 
-  test('reports current failures and waiting records with their beginning, but only of partners that the person may see', async (url) => {
+  test('reports current failures with their beginning, and waiting records, but only of partners that the person may see', async (url) => {
     const { journal, engine } = await open(url)
     const troubleOf = async (scope: 'all' | readonly string[] = 'all') =>
       (await engine.overview('live', scope)).trouble.map(({ kind, partner, count }) => [kind, partner, count])
@@ -374,7 +374,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     await expect(engine.hash('learner', LEARNER)).rejects.toMatchObject({ code: 'ADP_CONFIGURATION' })
   })
 
-  test('continues after a request that cannot be decoded', async (url) => {
+  test('skips a request that cannot be decoded, and indexes the next batch', async (url) => {
     const { journal, engine, work } = await open(url)
     await beginNew(journal, registerOf('one', [LEARNER], { payload: Buffer.from('?') }))
     await journal.settle(1, [confirmed(0)])
@@ -410,7 +410,7 @@ describe.each(eachDatabase())('the index of the console over a journal in %s', (
     expect(kept.rows.map(({ batch }) => batch)).toEqual([2, 3])
   })
 
-  test('counts the records of a batch with rejected credentials only in the balance, because the batch is no longer stored', async (url) => {
+  test('counts the records of a batch with rejected credentials only in the balance', async (url) => {
     const { journal, engine, work } = await open(url)
     await beginNew(journal, registerOf('one', [LEARNER, OTHER]))
     await work()

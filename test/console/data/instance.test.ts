@@ -9,7 +9,7 @@ import { adapterConfig, startWithV3 } from '../../support/start-adapter.ts'
 
 const TIME_MS = 20_000
 
-it('the console data of an instance answers queries about received batches and figures from its thread', async () => {
+it('the console data of an instance answers queries about received batches and figures in its own thread', async () => {
   const folder = await makeFolder()
   const journal = { url: `sqlite:${folder}/journal.db`, keys: [{ id: 'k1', key: new Secret('ab'.repeat(32)) }] }
   const { adapter } = await startWithV3(undefined, {
@@ -48,7 +48,7 @@ it('the console data of an instance answers queries about received batches and f
   await later?.close()
 })
 
-it('the console data of an instance waits for a journal that does not exist yet, and reports the missing journal once', async () => {
+it('the console data of an instance waits for a missing journal, and reports once that it is missing', async () => {
   const folder = await makeFolder()
   const failures: string[] = []
   const config = adapterConfig('http://127.0.0.1:1', { journal: { url: `sqlite:${folder}/journal.db` } })
