@@ -5,7 +5,7 @@ import { createIdentities } from '../../src/sandbox/identity.ts'
 
 const word = fc.integer({ min: 0, max: 0x7fffffff })
 
-test('createIdentities reads the two numbers back from a GUID, but only for the kind and the seed of that GUID', () => {
+test('createIdentities reads back the two numbers of a GUID, but only with the kind and the seed of that GUID', () => {
   fc.assert(
     fc.property(word, word, fc.nat(), (first, second, seed) => {
       const ids = createIdentities(seed)

@@ -39,7 +39,7 @@ test.each([
   ['/Attendance/V3/StatutoryAttendanceSessions?$top=1', []],
   [`/V2/Attendance/AttendanceRecords?$filter=${ownMark.V2}`, []],
 ] as const)(
-  'the sandbox omits annotations that a client does not need under odata.metadata=none: %s',
+  'under odata.metadata=none, the sandbox omits annotations that a client does not need: %s',
   async (path, expected) => {
     const { request } = await cleanSandbox()
     const reply = await request('GET', path, { headers: none })
@@ -54,7 +54,7 @@ test.each([
   },
 )
 
-test('the sandbox keeps the next link under odata.metadata=none, also for the short form of the level in $format', async () => {
+test('under odata.metadata=none, the sandbox keeps the next link, even if $format names the level in its short form', async () => {
   const { request } = await startSandbox({ pageSize: 2 })
   for (const format of ['application/json;odata.metadata=none', 'application/json;metadata=none']) {
     const path = `/V3/LearnerIdentifiers?$format=${encodeURIComponent(format)}`
@@ -71,7 +71,7 @@ test('the sandbox prefers $format to Accept even if $format names no metadata le
   expect(reply.headers['content-type']).toBe('application/json; odata.metadata=minimal')
 })
 
-test('the sandbox shows the type of each entity, including expanded entities, under odata.metadata=full', async () => {
+test('under odata.metadata=full, the sandbox shows the type of each entity, including expanded entities', async () => {
   const { json } = await cleanSandbox()
   const path = `/V3/LearnerMedicals(${fixed.learner})?$expand=MedicalProviders&$select=NHSNumber`
   const { body } = await json('GET', path, { headers: full })
@@ -94,7 +94,7 @@ test('the sandbox applies the requested metadata level to replies to POST on V2 
   expect(annotations(await post(recordsOf.V2, flatMark(), full))).toEqual(['@odata.type'])
 })
 
-test('the sandbox adds the type to flat V2 records in pages and to single records under odata.metadata=full', async () => {
+test('under odata.metadata=full, the sandbox adds the type to flat V2 records, in pages and single', async () => {
   const { json, url } = await cleanSandbox()
   const page = (
     await json('GET', `/V2/Attendance/AttendanceRecords?$filter=${ownMark.V2}`, { headers: full })

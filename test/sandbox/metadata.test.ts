@@ -62,7 +62,7 @@ test.each([
   ['none', false],
   ['full', true],
 ])(
-  'the sandbox includes a context in the service document at the metadata level %s: %s',
+  'the sandbox adds a context to the service document except at the metadata level none (level %s, context %s)',
   async (level, hasContext) => {
     const { request, url } = await cleanSandbox()
     const reply = await request('GET', '/V3/', {

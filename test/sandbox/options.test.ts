@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { readOptions } from '../../src/sandbox/options.ts'
 
-test('readOptions applies a default for every option of the sandbox', () => {
+test('readOptions returns a default for every option of the sandbox', () => {
   expect(readOptions({})).toEqual({
     host: '127.0.0.1',
     port: 0,

@@ -113,7 +113,7 @@ test('openSchool creates minutes only for late codes, and no afternoon codes in 
   expect(found.filter(({ half, code }) => code === (half === 0 ? '\\' : '/'))).toEqual([])
 })
 
-test('openSchool keeps the writes in a database file, and does not generate the data again', async () => {
+test('openSchool keeps the writes in a database file, and generates no data again when it opens the file', async () => {
   const db = file()
   const mark = { RecordedBy: { ExternalID: fixed.unknown }, Qualifier: { Comment: 'kept' } }
   const post = jsonOf(nestedMark(mark))
@@ -169,7 +169,7 @@ describe.each([
   })
 })
 
-test('openSchool derives ages, years, groups and enrolments from the current day, even after the clock was moved', async () => {
+test('openSchool derives ages, years, groups and enrolments from the current day, even after its clock was moved', async () => {
   const { json, put } = await startSandbox({ now: '2026-11-22T10:00:00Z' })
   const read = async (path: string): Promise<Members[]> =>
     ((await json('GET', path)).body as { value: Members[] }).value
@@ -231,7 +231,7 @@ test('openSchool derives ages, years, groups and enrolments from the current day
   })
 })
 
-test('openSchool gives each ended enrolment a reason for leaving that fits its end', () => {
+test('openSchool gives each ended enrolment a reason for leaving that fits the date of its end', () => {
   const registrations = findLearnerSet('LearnerRegistrations') ?? expect.unreachable()
   const ended = school.compose(registrations, school.today()).flatMap(({ entity }) => {
     const enrolments = entity['Enrolments'] as unknown as {

@@ -68,7 +68,7 @@ test.each([
   ['none', '/Attendance/V3/StatutoryAttendanceSessions', 403],
   ['none', '/V2/Attendance/AttendanceRecords', 403],
   ['none', '/V3/$metadata', 200],
-])('the sandbox answers a call with token %s at %s with %i', async (token, path, status) => {
+])('the sandbox, called with the token "%s" at %s, answers %i', async (token, path, status) => {
   const { request } = await limitedSandbox()
   const reply = await request('GET', path, as(token))
   expect(reply.status).toBe(status)
@@ -79,7 +79,7 @@ test.each([
     })
 })
 
-test('the sandbox refuses calls over the rate limit only for the key that makes them', async () => {
+test('the sandbox refuses calls above the rate limit only for the key that exceeds it', async () => {
   const { json, request } = await startSandbox({ ...limited, callsPerSecond: 3 })
   const statuses: number[] = []
   for (let call = 0; call < 5; call += 1) statuses.push((await request('GET', '/V3', as('none'))).status)

@@ -157,7 +157,7 @@ describe('the sandbox with $expand (service.md 1.1)', () => {
   ]
 
   test.each(lists)(
-    'expands, for %s, exactly the collections that service.md lists, with %s',
+    'expands at %s exactly the collections that service.md lists, for the query %s',
     async (path, expand, links) => {
       const plain = await list(path)
       for (const option of [expand, expand.replace(/^\$?/, ''), expand.replace(/^\$?/, '$')]) {
@@ -174,7 +174,7 @@ describe('the sandbox with $expand (service.md 1.1)', () => {
     },
   )
 
-  test('allows one nested level of $expand, and shows that level only if the query names it', async () => {
+  test('allows one nested level of $expand, and returns that level only if the query names it', async () => {
     const inside = async (expand: string): Promise<Rows> =>
       (await list(`/V3/LearnerRegistrations?$expand=${expand}`)).flatMap(
         ({ Enrolments }) => Enrolments as Rows,

@@ -14,7 +14,7 @@ const options = {
 
 const cleanSandbox = oneSandbox(options)
 
-test('the sandbox issues a token that has the domains of the client and expires after an hour', async () => {
+test('the sandbox issues a token that carries the permissions of the client and expires after an hour', async () => {
   const { client, json } = await cleanSandbox()
   const reply = await client.post('/identity/connect/token').type('form').send(right)
   const granted = { access_token: anyText, expires_in: 3600, token_type: 'Bearer', scope: 'partner' }
@@ -31,7 +31,7 @@ test('the sandbox issues a token that has the domains of the client and expires 
   expect((await json('GET', '/V3/LearnerTransports', { headers })).status).toBe(401)
 })
 
-test('the sandbox issues a token with all domains to the built-in client', async () => {
+test('the sandbox issues a token with all permissions to the built-in client', async () => {
   const { client, json } = await startSandbox()
   const own = { ...right, client_id: 'sandbox', client_secret: 'sandbox' }
   const reply = await client.post('/connect/token').type('form').send(own)

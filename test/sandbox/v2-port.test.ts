@@ -31,7 +31,7 @@ const nestedRead = `${recordsOf.V3}?$filter=${ownMark.V3}`
 const flat = (MinutesLate: number) => jsonOf(flatMark({ MinutesLate, Comment: 'c' }))
 const nested = (MinutesLate: number) => jsonOf(nestedMark({ Qualifier: { MinutesLate, Comment: 'c' } }))
 
-test('the sandbox shares one store between its V2 and V3 ports, and logs the interface of each write', async () => {
+test('the sandbox has one store for its V2 and V3 ports, and lists the interface of each write', async () => {
   const { v2, v3 } = await startFaces()
   const first = await v2.json('POST', recordsOf.V2, flat(5))
   expect(first).toMatchObject({ status: 201, body: { MinutesLate: 5 } })
@@ -165,7 +165,7 @@ test('the sandbox applies a fault only to its own port, and removes the faults o
   expect(await read()).toEqual([200, 200])
 })
 
-test('the sandbox rejects settings for V2 without the option v2Port', () => {
+test('the sandbox rejects settings for V2 if the option v2Port is missing', () => {
   expect(() => createSandbox({ v2: { keys: ['old-key'] } })).toThrow(
     expect.objectContaining({
       code: 'ADP_USAGE',

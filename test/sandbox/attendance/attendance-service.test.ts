@@ -50,7 +50,7 @@ test('the sandbox lists attendance codes as a lookup, including codes of three c
   expect((await json('GET', `${root}/AttendanceLookups(${fixed.present})`)).status).toBe(404)
 })
 
-test('the sandbox returns the changes since a date, made through V2 or V3', async () => {
+test('the sandbox returns the changes that clients of V2 and V3 made since a date', async () => {
   const { json } = await cleanSandbox()
   const changes = (name: string, start: string) =>
     json('GET', `${root}/${name}/SIMS.Changes(startDate=${start})`)
@@ -76,7 +76,7 @@ test('the sandbox returns the changes since a date, made through V2 or V3', asyn
   expect(new Set(rowsOf(all).map((row) => (row as Record<string, unknown>)['ExternalID'])).size).toBe(2)
 })
 
-test('the sandbox returns changes in pages, with the generated history before later writes', async () => {
+test('the sandbox returns changes in pages, and generated changes before later writes', async () => {
   const { json, url } = await startSandbox({ pageSize: 25 })
   await json('POST', `${root}/AttendanceRecords`, post(1))
   await json('POST', `${root}/AttendanceRecords`, post(2, fixed.afternoon))

@@ -51,7 +51,7 @@ test('the sandbox creates a full record and returns the record with a new id', a
   expect(reply.body).not.toMatchObject({ ExternalID: fixed.zero })
 })
 
-test('the sandbox accepts a minimal record in single quotes, and derives its booleans from the code', async () => {
+test('the sandbox accepts a minimal record in single quotes, and derives its booleans from its code', async () => {
   const { json } = await cleanSandbox()
   const body = JSON.stringify(minimal).replaceAll('"', "'")
   const reply = await json('POST', '/x/aTTendance/v3/AttendanceRecords', { headers: jsonBody, body })
@@ -67,7 +67,7 @@ test('the sandbox accepts a minimal record in single quotes, and derives its boo
   })
 })
 
-test('the sandbox reports all ids of a record that do not exist in one reply', async () => {
+test('the sandbox reports all unknown ids of a record in one reply', async () => {
   const { json } = await cleanSandbox()
   const wrong = { ExternalID: fixed.unknown }
   const reply = await json(
@@ -139,14 +139,11 @@ test.each([
   ['text/plain', '{}', 415, 'UnsupportedMediaType'],
   ['application/json', '{', 400, 'InvalidBody'],
   ['application/json;odata.metadata=minimal', '', 400, 'InvalidBody'],
-])(
-  'the sandbox rejects a body of type %s with the text %j with status %i',
-  async (type, body, status, code) => {
-    const { json } = await cleanSandbox()
-    const reply = await json('POST', path, { headers: { 'Content-Type': type }, body })
-    expect(reply).toMatchObject({ status, body: { error: { code } } })
-  },
-)
+])('the sandbox rejects a body of type %s with text %j by status %i', async (type, body, status, code) => {
+  const { json } = await cleanSandbox()
+  const reply = await json('POST', path, { headers: { 'Content-Type': type }, body })
+  expect(reply).toMatchObject({ status, body: { error: { code } } })
+})
 
 test('the sandbox returns no body if the client prefers return=minimal', async () => {
   const { request, url } = await cleanSandbox()
@@ -175,7 +172,7 @@ test.each([
   },
 )
 
-test('the sandbox keeps an id that the client sends, and refuses the same id for another session', async () => {
+test('the sandbox uses the id that a client sends with a record, and refuses the same id for another session', async () => {
   const { json } = await startSandbox({ onExisting: 'duplicate' })
   const named = { ...full, ExternalID: fixed.unknown }
   expect(await json('POST', path, post(named))).toMatchObject({

@@ -23,7 +23,7 @@ const read = async ({ json }: Started, options: Record<string, string>): Promise
   return body as Collection
 }
 
-test('the sandbox returns every session in a range of dates, each with the code of its kind of day', async () => {
+test('the sandbox returns every session in a range of dates with the code for its kind of day', async () => {
   const sandbox = await cleanSandbox()
   const { body } = await sandbox.json('GET', '/_sandbox/samples')
   const { codes } = body as { codes: { id: string; code: string }[] }
@@ -50,18 +50,21 @@ test('the sandbox returns every session in a range of dates, each with the code 
 test.each([
   ['/Attendance/V3/AttendanceRecords', `Attendee/ExternalID eq ${fixed.learner}`],
   ['/V2/Attendance/AttendanceRecords', `Learner eq ${fixed.learner}`],
-])('the sandbox reads a date without a time in a filter on %s as midnight UTC', async (face, learner) => {
-  const { json } = await cleanSandbox()
-  const rows = async (from: string, to: string): Promise<unknown> => {
-    const $filter = `${learner} and AttendableEventStart ge ${from} and ${to} gt AttendableEventStart`
-    const { status, body } = await json('GET', `${face}?${new URLSearchParams({ $filter }).toString()}`)
-    expect([status, (body as Collection).value.length]).toEqual([200, 4])
-    return (body as Collection).value
-  }
-  expect(await rows('2026-03-02', '2026-03-04')).toEqual(
-    await rows('2026-03-02T00:00:00Z', '2026-03-04T00:00:00Z'),
-  )
-})
+])(
+  'the sandbox interprets a date without a time in a filter on %s as midnight UTC',
+  async (face, learner) => {
+    const { json } = await cleanSandbox()
+    const rows = async (from: string, to: string): Promise<unknown> => {
+      const $filter = `${learner} and AttendableEventStart ge ${from} and ${to} gt AttendableEventStart`
+      const { status, body } = await json('GET', `${face}?${new URLSearchParams({ $filter }).toString()}`)
+      expect([status, (body as Collection).value.length]).toEqual([200, 4])
+      return (body as Collection).value
+    }
+    expect(await rows('2026-03-02', '2026-03-04')).toEqual(
+      await rows('2026-03-02T00:00:00Z', '2026-03-04T00:00:00Z'),
+    )
+  },
+)
 
 test('the sandbox finds a posted mark by learner and event, and by its id', async () => {
   const sandbox = await cleanSandbox()
@@ -88,7 +91,7 @@ test('the sandbox returns the row of an unmarked session by its id, and 404 for 
 })
 
 test.each([
-  ['no filter', undefined, 'FilterRequired'],
+  ['no condition', undefined, 'FilterRequired'],
   ['no date and no id', 'Present eq true', 'DateRangeRequired'],
   ['a range without an end', 'AttendableEventStart ge 2026-03-02T00:00:00Z', 'DateRangeRequired'],
   [
@@ -173,7 +176,7 @@ test('the sandbox returns each row exactly once over all pages, for any $orderby
   expect((await follow({ $filter: weeks, $orderby: 'ExternalID', $top: '150' }))[0]).toEqual([100, 50])
 })
 
-test('the sandbox applies a smaller page size of the client, and returns the count only on the first page', async () => {
+test('the sandbox applies the page size of the client if it is smaller, and returns the count only on the first page', async () => {
   const sandbox = await cleanSandbox()
   const { status, body } = await sandbox.json('GET', query({ $filter: weeks, $count: 'true' }), {
     headers: { Prefer: 'odata.maxpagesize=5' },
@@ -193,7 +196,7 @@ test('the sandbox hides recent writes from a read under the fault staleRead', as
   expect((await read(sandbox, filter)).value).toMatchObject([{ Qualifier: { MinutesLate: 9 } }])
 })
 
-test('the sandbox returns all duplicates of a mark', async () => {
+test('the sandbox returns all duplicate marks of a learner and session', async () => {
   const sandbox = await startSandbox({ onExisting: 'duplicate' })
   await sandbox.json('POST', path, jsonOf(nestedMark()))
   const { value } = await read(sandbox, { $filter: `${one} and Event/ExternalID eq ${fixed.morning}` })

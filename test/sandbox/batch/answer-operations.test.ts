@@ -37,7 +37,7 @@ const send = async (sandbox: Started, body: ReturnType<typeof multipart>, prefer
   return { text, replies: decodeBatchReply(Buffer.from(text), contentType).parts }
 }
 
-test('the sandbox applies the valid changesets of a batch with one changeset per pupil', async () => {
+test('the sandbox applies only the valid changesets of a batch with one changeset per pupil', async () => {
   const sandbox = await cleanSandbox()
   const { replies, text } = await send(
     sandbox,
@@ -60,7 +60,7 @@ test('the sandbox applies the valid changesets of a batch with one changeset per
   expect(await sandbox.effects()).toMatchObject([{ seq: 1, face: 'V3' }, { seq: 2 }])
 })
 
-test('the sandbox rolls back a failed changeset, and answers it with one response', async () => {
+test('the sandbox rolls back a failed changeset, and returns one response for it', async () => {
   const sandbox = await cleanSandbox()
   const { replies } = await send(
     sandbox,
@@ -79,7 +79,7 @@ test('the sandbox rolls back a failed changeset, and answers it with one respons
   expect(await sandbox.effects()).toMatchObject([{ seq: 1 }])
 })
 
-test('the sandbox stops a batch at the first failure if the client does not prefer continue-on-error', async () => {
+test('the sandbox stops a batch at the first failure unless the client prefers continue-on-error', async () => {
   const sandbox = await cleanSandbox()
   const operations = multipart(
     part(undefined, 'POST', 'AttendanceRecords', bad),
@@ -153,7 +153,7 @@ test.each([
   expect(await sandbox.effects()).toEqual([])
 })
 
-test('the sandbox offers $batch only for POST, and only if the option is set', async () => {
+test('the sandbox offers $batch only for POST, and only if its option is set', async () => {
   const off = await startSandbox({ batch: false })
   expect((await off.json('POST', path, json([get('1')]))).status).toBe(404)
   const on = await cleanSandbox()

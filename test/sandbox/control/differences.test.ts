@@ -49,7 +49,7 @@ test('the sandbox with the difference "missing" leaves a mark out on V2, and sho
   expect(await read(sandbox, 'V3')).toMatchObject([{ RecordedBy: null }])
 })
 
-test('the sandbox changes the same marks in every read if a share of all marks differs', async () => {
+test('the sandbox changes the same marks in every read if only a share of all marks is to differ', async () => {
   const sandbox = await cleanSandbox()
   const before = await read(sandbox, 'V3', week)
   const differing = async (share: number): Promise<number[]> => {

@@ -33,7 +33,7 @@ test('the sandbox returns a status fault for matching requests only, and as ofte
   expect((await sandbox.json('GET', '/_sandbox/faults')).body).toEqual([])
 })
 
-test('the sandbox returns a rate limit fault in the form of the gateway', async () => {
+test('the sandbox returns a rate limit fault in the form that the gateway of the service uses', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('faults', [{ kind: 'rateLimit', retryAfterSeconds: 3, face: 'V3' }])
   const reply = await sandbox.request('POST', path, mark)

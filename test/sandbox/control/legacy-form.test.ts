@@ -55,7 +55,7 @@ test.each([
   [{ 'OData-MaxVersion': '4.0' }, 'nested'],
   [{ Accept: 'application/json' }, 'flat'],
 ])(
-  'the sandbox answers a request with the headers %o in the layout %s if its layout is auto',
+  'the sandbox with the layout auto answers a request with the headers %o in the layout %s',
   async (headers, layout) => {
     const sandbox = await cleanSandbox()
     await sandbox.put('legacy-form', { layout: 'auto' })
@@ -106,7 +106,7 @@ test.each([
   ['post', 1],
   ['drop', 0],
 ])(
-  'the sandbox answers a batch with differing ids with a single 200 under mismatch=%s, and writes %i marks',
+  'the sandbox with mismatch=%s writes %i marks of a batch with differing ids, and returns a single 200',
   async (mismatch, marks) => {
     const sandbox = await cleanSandbox()
     await sandbox.put('legacy-form', { mismatch })

@@ -20,7 +20,7 @@ test('the sandbox returns the same sample ids for the default seed on every mach
   expect(body).toMatchObject({ learners: { length: 30 }, events: { length: 16 } })
 })
 
-test('the sandbox lists every accepted write in order at /_sandbox/effects, and no write after a reset', async () => {
+test('the sandbox lists all accepted writes in order at /_sandbox/effects, and none after a reset', async () => {
   const { json } = await cleanSandbox()
   const first = await json('POST', path, mark(fixed.learner))
   await json('POST', path, mark(fixed.unknown))

@@ -85,7 +85,7 @@ test('the sandbox returns the posted values in the reply to a POST, and the stor
   })
 })
 
-test('the sandbox logs the values that the client sent, rather than the stored values', async () => {
+test('the sandbox lists as effects the values that the client sent, rather than the stored values', async () => {
   const sandbox = await cleanSandbox()
   await sandbox.put('values', { comments: ['trim'], nulls: ['minutesLateToZero'] })
   await write(sandbox, { MinutesLate: null, Comment: ' c ' })

@@ -63,7 +63,7 @@ function misfits(typeName: string, value: Json, path: string, filled: Set<string
 
 const composed = learnerSets.filter(({ subject }) => subject === 'learner' || subject === 'contact')
 
-test('composeSet returns entities whose fields all fit the model, with at least one item in every collection', () => {
+test('composeSet returns entities that fit the model and have at least one item in every collection', () => {
   const filled = new Set<string>()
   for (const set of composed)
     for (const entity of compose(set)) expect(misfits(typeOf(set), entity, set.name, filled)).toEqual([])
@@ -85,7 +85,7 @@ test('composeSet gives every nested entity a different id', () => {
   expect(new Set(seen).size).toBe(seen.length)
 })
 
-test('composeSet gives a learner the same family in every domain', () => {
+test('composeSet gives a learner the same contacts in every domain', () => {
   const idsOf = (name: string): unknown[] => {
     const [entity] = compose(findLearnerSet(name) ?? expect.unreachable())
     return (entity?.['LearnerContacts'] as { ExternalID: string }[]).map(({ ExternalID }) => ExternalID)

@@ -161,7 +161,7 @@ describe('compileComparator', () => {
     expect(sort('Size desc', rows)).toEqual([{ Size: 2 }, { Size: -1 }, { Size: null }])
   })
 
-  test('breaks ties by the next item of $orderby, and otherwise keeps the original order', () => {
+  test('breaks ties by the next item of $orderby, and keeps the original order of rows that are still equal', () => {
     const rows = [
       { Name: 'b', Size: 1, n: 1 },
       { Name: 'a', Size: 1, n: 2 },
