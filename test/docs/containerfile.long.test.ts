@@ -91,7 +91,7 @@ async function sendContext(target: string): Promise<void> {
     await cp(join(root, rule.slice(1)), join(target, rule.slice(1)), { recursive: true })
 }
 
-test('the steps of the Containerfile build a program that starts and passes its health check', async () => {
+test('the Containerfile builds a program that starts and passes its health check', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'markbridge-image-'))
   onTestFinished(() => rm(folder, { recursive: true }))
   const context = join(folder, 'context')

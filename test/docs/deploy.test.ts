@@ -94,7 +94,7 @@ test('markbridge.service gives an instance enough time to drain, and has a valid
   })
 })
 
-test('markbridge.service starts without a secrets file, and the adapter then names the missing secret', async () => {
+test('markbridge.service starts without a file of secrets, and the adapter then names the missing secret', async () => {
   expect(await read('markbridge.service')).toMatch(/^EnvironmentFile=-\/etc\/markbridge\/secrets\.env$/m)
   const file = join(await makeFolder(), 'markbridge.yaml')
   const upstream = 'upstreams: { v3: { baseUrl: http://127.0.0.1:1 } }'
@@ -170,7 +170,7 @@ test.each([
   },
 )
 
-test('nginx.conf accepts bodies of the same size as the adapter', async () => {
+test('nginx.conf has the same limit for the size of a body as the adapter', async () => {
   const megabytes = /^\s*client_max_body_size (\d+)m;$/m.exec(await read('nginx.conf'))?.[1]
   expect(Number(megabytes) * 1_048_576).toBe(defaults.limits.maxBodyBytes)
 })

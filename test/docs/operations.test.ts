@@ -57,7 +57,7 @@ test('docs/metrics.md has a row for exactly the metrics that exist', async () =>
   expect(rows.sort()).toEqual([...new Set(shown)].sort())
 })
 
-test('only counters have names that end in _total, and they begin at 0 unless docs/metrics.md says otherwise', async () => {
+test('every counter, and no other metric, has a name in _total, and begins at 0 unless docs/metrics.md says otherwise', async () => {
   const adapter = await startAdapter('http://127.0.0.1:1', { journal: { url: journalFile().url } })
   const { text: own } = await adapter.request('GET', '/metrics')
   const text = own + (await createMetricsSum(Date.now).render()).text
@@ -83,7 +83,7 @@ test('only counters have names that end in _total, and they begin at 0 unless do
   )
 })
 
-test('every configuration key that the pages for operators name exists', () => {
+test('every configuration key on the pages for operators exists', () => {
   const schema = z.toJSONSchema(configSchema, { io: 'input', unrepresentable: 'any' })
   const known = keysOf(schema as Node)
   const named = quoted.filter((text) => /^(?:listen|upstreams|limits|journal|partners|v3|quirks|reads|passThrough)(?:\.\w+)+$/.test(text)) // prettier-ignore

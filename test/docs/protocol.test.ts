@@ -19,7 +19,7 @@ function sectionText(row: string): string {
   return protocol.split(/^## /m).find((text) => text.startsWith(`${number}.`)) ?? ''
 }
 
-test('every row of docs/protocol.md names exactly the fixtures that name the row', async () => {
+test('every row of docs/protocol.md lists exactly the fixtures that refer to the row', async () => {
   const byRow = new Map<string, string[]>()
   for (const folder of folders) {
     const { rows } = JSON.parse(await readFile(new URL(`fixtures/${folder}/case.json`, root), 'utf8')) as {

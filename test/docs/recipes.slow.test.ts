@@ -104,7 +104,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     expect(await service.acceptedMarks()).toEqual(marks)
   })
 
-  test('resends the same bytes with the same boundary if a resend cannot write a record twice', async () => {
+  test('resends the same bytes and boundary if a resend cannot write a record twice', async () => {
     const file = await fileOf('{}\n')
     const rows = [
       [
@@ -143,7 +143,7 @@ describe.each(recipes)('docs/recipes/$name', (recipe) => {
     })
   })
 
-  test('limits its resends, and never resends a batch that V2 refused or may write twice', async () => {
+  test('limits its resends, and never resends a batch that V2 refused or may apply twice', async () => {
     const file = await fileOf('{}\n')
     const rows = [
       [504, 'ADP_V2_OUTCOME_UNKNOWN', 1],
@@ -225,7 +225,7 @@ describe.each(recipes.map(onV3))('docs/recipes/$name', (recipe) => {
     V3_TOKEN: 'sandbox',
   })
 
-  test('posts the register of a V2 recipe to V3 with the same result, and resends a record only after 429 and 503', async () => {
+  test('posts the register of the V2 recipe to V3 with the same outcomes, and resends a record only after 429 and 503', async () => {
     const service = await startService()
     const lines = service.expected.map(({ status, codes = [] }, index) =>
       [index + 1, status, ...codes].join(' '),

@@ -90,7 +90,7 @@ test('the first class of the sandbox has as many learners and marks as docs/sand
 })
 
 test.each(rows('session without a mark').map(([why = '', code]) => [why, names(code)[0]]))(
-  'an unmarked session of the sandbox (%s) has the code %s that docs/sandbox.md states',
+  'an unmarked session of the sandbox (%s) has the code %s, as docs/sandbox.md states',
   async (why, code) => {
     const { json } = await startSandbox()
     const day = {
@@ -132,7 +132,7 @@ test('the lookups of the sandbox have exactly the types that docs/sandbox.md lis
   }
 })
 
-test('the sandbox refuses reads without a range of dates in the cases that docs/sandbox.md names', async () => {
+test('the sandbox refuses reads without a range of dates in exactly the cases that docs/sandbox.md names', async () => {
   const { json } = await startSandbox()
   const one = `Attendee/ExternalID eq ${fixed.learner}`
   const other = `Attendee/ExternalID eq ${fixed.otherLearner}`

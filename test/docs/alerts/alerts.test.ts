@@ -146,7 +146,7 @@ if (isMissing)
   )
 
 describe('deploy/alerts.yaml', () => {
-  it('has a test case that fires and a test case that does not fire for each rule', () => {
+  it('has for each rule a test case in which it fires and one in which it does not', () => {
     const kinds = (fires: boolean): Set<string> =>
       new Set(cases.filter((each) => (each.fires !== undefined) === fires).map(({ alert }) => alert))
     const names = new Set(rules.map(({ alert }) => alert))
@@ -177,7 +177,7 @@ describe('deploy/alerts.yaml', () => {
     expect(await testRules(tests)).toMatch(/SUCCESS\s*$/)
   }) // prettier-ignore
 
-  it.skipIf(isMissing)('still reports, an hour after the outage, the marks that no client resent', async () => {
+  it.skipIf(isMissing)('still fires an hour after the outage for the marks that no client resent', async () => {
     const series = recorded.series.map(({ series: name, values }) => ({
       series: name,
       values: `${values} ${(/(\d+)(?:x\d+)?$/.exec(values)?.[1] ?? '0')}x400`,
