@@ -79,7 +79,7 @@ describe.each([
     expect(missing).toEqual([])
   })
 
-  test('declares for every entity type a key of required fields, and for every entity set a type', async () => {
+  test('declares a key of required fields for every entity type, and a type for every entity set', async () => {
     const schema = await read(path)
     const entities = new Set(schema.entityTypes.map(({ fullyQualifiedName }) => fullyQualifiedName))
     for (const type of schema.entityTypes) {

@@ -27,7 +27,7 @@ describe('a client that sends the bytes of service.md 4.2', () => {
     },
   )
 
-  it('gets a single 200 without parts when the ids of its header and body differ, and the adapter still posts the marks', async () => {
+  it('gets a single 200 without parts if the ids in its header and body differ, although the adapter posts the marks', async () => {
     const service = await startService()
     const answer = await post(service, { headerId: randomUUID() })
     const [batch, changeset] = [...answer.text.matchAll(/boundary=(\S+)/g)].map(([, id]) => id ?? '')
@@ -40,7 +40,7 @@ describe('a client that sends the bytes of service.md 4.2', () => {
     expect(await service.acceptedMarks()).toEqual(marksOf(service.expected))
   })
 
-  it('reads the outcome of each record when it sends the register in two batches', async () => {
+  it('reads the outcome of each record when it sends a register in two batches', async () => {
     const service = await startService()
     const { register, expected, root, headers } = service
     const halves = [register.slice(0, 4), register.slice(4)]

@@ -32,7 +32,7 @@ beforeAll(async () => {
 })
 afterAll(() => sandbox.close())
 
-test('@odata/client reads current learners in order, with a count and in pages', async () => {
+test('@odata/client reads current learners in order, page by page and with a count', async () => {
   const params = OData.newOptions()
     .filter(OData.newFilter().property('OnRollState').eq('Current'))
     .orderby('Surname', 'asc')
