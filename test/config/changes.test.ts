@@ -63,7 +63,7 @@ describe('planReload', () => {
     )
   })
 
-  it('refuses a step forward of a stage if there is a journal, but accepts it without a journal, and always accepts a step back', () => {
+  it('accepts each step back of a stage, but a step forward only without a journal', () => {
     const at = (stage: string, url = 'sqlite:./x.db') =>
       parseConfig({
         upstreams: { v3: { baseUrl: 'https://v3.test' }, v2: { baseUrl: 'https://v2.test' } },

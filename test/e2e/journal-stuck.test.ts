@@ -53,7 +53,7 @@ it('the adapter posts no record of a resent batch if the stored reply has expire
   expect(upstream.seen.length).toBe(3)
 })
 
-it('the adapter loads a large batch that a client joins only a few times from the journal, not once for each record', async () => {
+it('the adapter, if a client joins a large batch, loads the batch from the journal only a few times, not once for each record', async () => {
   const { answer, release } = holdAnswers()
   let loads = 0
   const { upstream, adapter } = await startOnJournal(answer, (whole) => ({

@@ -140,7 +140,7 @@ describe('a batch of a client whose credentials V3 has not accepted', () => {
     expect(upstream.seen.length).toBe(before + 1)
   })
 
-  it('delays a newer record of the same learner and event, if its own record was posted, until V3 has answered', async () => {
+  it('delays, once its record was posted, a newer record of the same learner and event until V3 has answered', async () => {
     const upstream = await startUpstream(
       verifying((seen, response) => void setTimeout(() => void echoRecord(seen, response), 5_000)),
     )

@@ -57,7 +57,7 @@ describe('a resend of a batch that V2 served at stage canary', () => {
     expect(await faces.effects()).toEqual(['V2 1 one', 'V2 1 two', 'V2 1 one', 'V2 1 two'])
   })
 
-  it('counts as a resend even if the client has used the ids for other bytes since, if it disconnected before the first reply', async () => {
+  it('counts as a resend if the client disconnected before the first reply, even if it has used the ids for other bytes since', async () => {
     const { faces, adapter } = await startRelayed(served)
     const [one, two] = [faces.batch([1], 'one', 'constant'), faces.batch([1], 'two', 'constant')]
     await faces.setFaults({ kind: 'latency', ms: 1_500, face: 'V2', method: 'POST', count: 1 })

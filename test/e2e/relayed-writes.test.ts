@@ -49,7 +49,7 @@ describe.each(['identity', 'keys'] as const)(
       expect(await faces.effects()).toHaveLength(2)
     })
 
-    it('has, on a resend to V3, no record posted that a later record of the same batch replaces', async () => {
+    it('does not post to V3, on a resend, a record that a later record of the batch replaces', async () => {
       const { faces, adapter } = await startRelayed({ known })
       const { headers, body } = faces.batch([1, 1, 2], 'one')
       const at = body.lastIndexOf('"one"', body.lastIndexOf('"one"') - 1)
@@ -73,7 +73,7 @@ describe.each(['identity', 'keys'] as const)(
       expect(await faces.effects()).toEqual(['V3 1 one'])
     })
 
-    it('has its stored reply sent only for tokens that may read its marks', async () => {
+    it('returns its stored reply, on a resend, only for tokens that may read its marks', async () => {
       const { faces, adapter, batch } = await startRelayed({ known })
       await faces.post(adapter, batch)
       faces.served.side = 'v3'

@@ -159,7 +159,7 @@ describe.skipIf(missingPostgres() !== undefined)('the adapter, with instances on
     },
   )
 
-  it('serves stage legacy while the database is down, and refuses writes at stage v3', async () => {
+  it('while the database is down, still serves stage legacy, but refuses writes at stage v3', async () => {
     const { server } = postgres
     if (server === undefined) return
     const faces = await startTwoFaces()
@@ -196,7 +196,7 @@ describe.skipIf(missingPostgres() !== undefined)('the adapter, with instances on
     }
   }, 120_000)
 
-  it('lets V2 serve a batch byte for byte from an instance without a journal while the database is down', async () => {
+  it('while the database is down, relays a batch to V2 byte for byte through an instance with journal.url: none', async () => {
     const { server } = postgres
     if (server === undefined) return
     const faces = await startTwoFaces()
