@@ -107,7 +107,7 @@ function brokenAnswer(fault: string): AdapterError {
   )
 }
 
-/** The number of bytes that represent a row in a link. The 1,000 rows of a page then take 4 KB, so that gateways accept the link. */
+/** The number of bytes that represent a row in a link. 750 rows then take 4 KB in base64, so that gateways accept the link. */
 const BYTES = 4
 /** The highest salt that is tried. Two rows of a page may have the same four bytes, and another salt then tells them apart. */
 const MAX_SALT = 15
