@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, openSync } from 'node:fs'
+import { chmodSync } from 'node:fs'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 
@@ -6,6 +6,7 @@ import { Kysely, PostgresDialect, type RawBuilder, sql, SqliteDialect } from 'ky
 
 import { type JournalTables, sqlitePathOf } from '../../journal/index.ts'
 import { connectPostgres } from '../../journal/postgres/connections.ts'
+import { createSqliteFile } from '../../journal/sqlite/create-file.ts'
 import { type Db, type Dialect, prepareTables } from './schema.ts'
 
 /** Access to the tables of the console and, for reading, to the tables of the journal. */
@@ -50,7 +51,7 @@ export async function openConsoleDatabase(url: string): Promise<ConsoleDatabase>
 
 function openSqlite(journal: string) {
   const path = consoleFileOf(journal)
-  closeSync(openSync(path, 'a', 0o600))
+  createSqliteFile(path)
   chmodSync(path, 0o600)
   const file = new DatabaseSync(path, { timeout: TIMEOUT_MS })
   // `synchronous = normal` may lose the last rows in a power failure. Rows of the index are then derived from the journal again.

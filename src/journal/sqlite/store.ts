@@ -182,7 +182,11 @@ function createDriver(ask: Ask, lock: Lock): Driver {
  * `ThreadFailure`, or with an error if the thread has stopped. The thread ends after it has answered `close`.
  */
 function startWorker(start: ThreadStart): Ask {
-  const worker = new Worker(WORKER, { workerData: start, execArgv: [], name: 'markbridge-journal' })
+  const worker = new Worker(WORKER, {
+    ...{ workerData: start, execArgv: [], name: 'markbridge-journal' },
+    // By default, the end of a thread closes its descriptors. That would release the locks of other threads on the file.
+    trackUnmanagedFds: false,
+  })
   let waiting: { readonly resolve: (value: unknown) => void; readonly reject: (cause: unknown) => void }[] =
     []
   let stopped: AdapterError | undefined

@@ -1,14 +1,5 @@
 /** The thread that opens the SQLite file of a journal, so that an fsync never blocks the thread that serves requests. */
-import {
-  accessSync,
-  closeSync,
-  constants,
-  mkdirSync,
-  openSync,
-  readSync,
-  type Stats,
-  statSync,
-} from 'node:fs'
+import { accessSync, constants, mkdirSync, openSync, readSync, type Stats, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
 import { parentPort, workerData } from 'node:worker_threads'
@@ -33,6 +24,7 @@ import {
   toSqliteCommitError,
   toSqliteError,
 } from '../store-error.ts'
+import { createSqliteFile } from './create-file.ts'
 import type { QueryAnswer, Request, Response, ThreadFailure, ThreadStart } from './store.ts'
 
 const start = workerData as ThreadStart
@@ -169,8 +161,7 @@ function createRun(database: DatabaseSync): RunStatement {
 function openDatabase({ path, existing, busyMs }: ThreadStart): DatabaseSync {
   if (existing) accessSync(path, constants.W_OK)
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  // Sets the permissions here, because SQLite gives the files beside the database (-wal, -shm) the same permissions.
-  closeSync(openSync(path, 'a', 0o600))
+  createSqliteFile(path)
   const database = new DatabaseSync(path, { timeout: busyMs })
   useWal(database, busyMs)
   return database
@@ -205,11 +196,13 @@ function createFileGuard(path: string): () => void {
   const opened = statSync(path)
   let size = opened.size
   let openedLog: Stats | undefined
+  let file: number | undefined
   return () => {
     const now = statSync(path, { throwIfNoEntry: false })
     if (now === undefined) throw damagedJournal('its file was deleted or renamed while it was in use')
     if (!isSame(now, opened)) throw damagedJournal('another file replaced its file while it was in use')
-    if (now.size < size && !endsWithItsPages(path, now.size))
+    // This descriptor stays open, because closing it would release the locks of this process on the file (`createSqliteFile`).
+    if (now.size < size && !endsWithItsPages((file ??= openSync(path, 'r')), now.size))
       throw damagedJournal('its file was truncated while it was in use')
     size = now.size
     const logNow = statSync(log, { throwIfNoEntry: false })
@@ -221,14 +214,9 @@ function createFileGuard(path: string): () => void {
 }
 
 /** Returns true if a file has the length that its header states (sqlite.org/fileformat.html, 1.3). SQLite itself then shortened the file. */
-function endsWithItsPages(path: string, size: number): boolean {
+function endsWithItsPages(file: number, size: number): boolean {
   const header = Buffer.alloc(32)
-  const file = openSync(path, 'r')
-  try {
-    if (readSync(file, header, 0, header.length, 0) < header.length) return false
-  } finally {
-    closeSync(file)
-  }
+  if (readSync(file, header, 0, header.length, 0) < header.length) return false
   const written = header.readUInt16BE(16)
   // The value 1 stands for 65,536, which does not fit in two bytes.
   return (written === 1 ? 65_536 : written) * header.readUInt32BE(28) === size
