@@ -122,8 +122,8 @@ interface ThreadSettings {
 }
 
 /**
- * Starts a thread that provides the functions of `Calls`, and that may call the functions in `calls`. The thread does not keep the process
- * alive. When the thread ends, calls that are still open reject with `ended`, and `onEnd` receives the error that ended the thread, or
+ * Starts a thread that provides the functions of `Calls`, and that may call the functions in `calls`. The thread keeps the process alive
+ * only while a call is open, because a process that stops would otherwise end before the answer. When the thread ends, calls that are still open reject with `ended`, and `onEnd` receives the error that ended the thread, or
  * `undefined` if there was no error.
  */
 export function startThread<Calls extends Callable<Calls> & { readonly close: () => Promise<void> }>(
@@ -144,10 +144,21 @@ export function startThread<Calls extends Callable<Calls> & { readonly close: ()
     end(ended)
   })
   worker.unref()
+  let openCalls = 0
+  const keepAlive = (): void => {
+    openCalls += 1
+    worker.ref()
+  }
   return {
-    call,
+    call: (name, ...args) => {
+      keepAlive()
+      return call(name, ...args).finally(() => {
+        openCalls -= 1
+        if (openCalls === 0) worker.unref()
+      })
+    },
     close: () => {
-      worker.ref()
+      keepAlive()
       return (call as Remote<{ readonly close: () => Promise<void> }>['call'])('close')
     },
     terminate: () => worker.terminate(),
