@@ -98,7 +98,7 @@ test('journal reconcile makes records that wait for a retry due immediately', as
 
 test('journal purge deletes data that is older than the retention periods in the configuration', async () => {
   const config = join(folder, 'markbridge.yaml')
-  const times = 'replayForMs: 1000, keepRecordsMs: 7776000000'
+  const times = 'replayForMs: 1s, keepRecordsMs: 3650d'
   await writeFile(
     config,
     `upstreams: { v3: { baseUrl: "http://v3.test" } }\njournal: { url: "${url}", ${times} }\n`,
