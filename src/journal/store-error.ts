@@ -27,7 +27,7 @@ export function damagedStore(place: string, what: string, cause?: unknown): Adap
   return new AdapterError(
     'ADP_JOURNAL_DAMAGED',
     `The journal ${place} is damaged or was replaced: ${what}. If the adapter used this journal, it could post records twice. ` +
-      'Restore the journal with the files beside it. To see what accepting the loss means, run markbridge journal adopt.',
+      'If the newest file still exists with its -wal and .mark, put them back. To see what it means to accept the loss, run markbridge journal adopt.',
     { cause },
   )
 }

@@ -157,7 +157,7 @@ export function createEvents(
       for (const [outcome, count] of Object.entries(counts)) add({ partner: fields.partner, outcome }, count)
     }
   }
-  const requests = counter('requests_total', 'Requests that were answered.', { partner, kind: ['batch', 'read', 'pass_through'], status: statusClasses }) // prettier-ignore
+  const requests = counter('requests_total', 'Requests that were answered by V3 or by the adapter itself, and not by V2.', { partner, kind: ['batch', 'read', 'pass_through'], status: statusClasses }) // prettier-ignore
   const durations = timer('request_duration', 'Time from a request to its answer.', {
     partner,
     kind: unlisted,
@@ -256,7 +256,7 @@ export function createEvents(
     writesFailing: event<WritesFailing>('warn', 'writes fail on V3'),
 
     // Journal and recovery
-    recovered: event<Recovered>('info', 'records recovered', tally('records_recovered_total', 'Records that recovery finished.')), // prettier-ignore
+    recovered: event<Recovered>('info', 'records recovered', tally('records_recovered_total', 'Attempts of recovery to finish a record, by their result.')), // prettier-ignore
     /**
      * Reported when recovery must wait to finish open records, for credentials from their client or for the partner to be configured again.
      */

@@ -197,7 +197,7 @@ async function startDemo(options: DemoOptions, onClose: (close: () => Promise<vo
       ? [`the register of a class for ${SCHOOLS} schools`, await schoolsLine(adapter.url, certificate)]
       : ['a class register of 30 marks', await curlLine(adapter.url, certificate)]
   console.log(`\nPost ${what} as a V2 client:\n\n${line}`)
-  if (stage !== undefined && options.journal !== 'none')
+  if (stage !== undefined && stage !== 'legacy' && options.journal !== 'none')
     console.log(`\nMove the partner back to V2, and post again:\n\n${rolloutLine(`back ${PARTNER}`, file)}`)
   const reached = stage === undefined ? 'reached V3' : 'reached the service'
   if (opened?.link !== undefined)

@@ -399,7 +399,8 @@ function formatCondition(condition: JournalCondition, replayForMs: number): stri
     '  Check the stages with markbridge rollout ls before you start the adapter.',
     '- Open and waiting records of the lost part stay unfinished unless their client sends them again.',
     '',
-    'Nothing has been changed yet. Restoring the journal and the files beside it from a backup loses nothing. To accept the loss, stop',
+    'Nothing has been changed yet. If the newest file still exists with its -wal and .mark, put them back: then nothing is lost. A backup is',
+    'older, and loses what was stored after it. To accept the loss, stop',
     'every process that uses the journal and run this command with --yes, on each machine that has a .mark or .stages file.',
   ].join('\n')
 }

@@ -34,7 +34,7 @@ stage v3. Flags override the file. SIGHUP reloads the file: partners and limits
 change while requests run, and a faulty file changes nothing.
 MARKBRIDGE_LOG_LEVEL sets the lowest level that is logged: debug, info
 (default), warn, error, silent. OTEL_EXPORTER_OTLP_ENDPOINT sends traces to an
-OpenTelemetry collector (docs/operations.md).`
+OpenTelemetry collector (docs/traces.md).`
 
 export function addServe(command: Command, _exitWith: unknown, overrides: AppOverrides): void {
   command

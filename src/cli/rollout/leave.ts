@@ -43,7 +43,7 @@ export async function listClients(partner: string, options: LeaveOptions): Promi
               ['last', ({ last }) => last],
               ['last served by', ({ lastServedBy }) => lastServedBy],
             ]),
-        `Writes are stored for ${keptDays} days (journal.keepRecordsMs). Reads and writes at legacy are not stored: markbridge_requests_total counts reads.`,
+        `Writes are stored for ${keptDays} days (journal.keepRecordsMs). Reads are not stored, and neither are writes at legacy. The metrics count them.`,
         ...(client === undefined ? [] : [`The credentials belong to the client ${client.slice(0, SHOWN)}.`]),
       ].join('\n'),
   }
