@@ -89,7 +89,7 @@ serveCommands(
   {},
   {
     run: async () => {
-      // Each round has its own connections, because the adapter closes idle ones while other candidates have the core.
+      // Each round opens its own connections, because the adapter closes connections that are idle while another candidate is measured.
       const connections = await Promise.all(
         Array.from({ length: clients ?? 16 }, (_, index) => openClient(index)),
       )

@@ -49,7 +49,7 @@ export function createConsole(options: ConsoleOptions) {
   })
   return {
     server,
-    /** Returns the path of a link that signs in the user of the operating system once, or `undefined` if operators sign in with tokens. */
+    /** Returns the path of a link that signs in the user of the operating system once, or `undefined` if the configuration lists operators. */
     createLink: (): string | undefined => {
       const token = sessions.createLink()
       return token && `/enter?link=${token}`
@@ -78,7 +78,10 @@ function createApp(options: ConsoleOptions, sessions: ReturnType<typeof createSe
   app.use(express.raw({ type: 'multipart/form-data', limit: MAX_FILE_BYTES + FIELD_BYTES }))
   addPages(app, access, ports)
   app.use(() => {
-    throw new AdapterError('ADP_NOT_FOUND', 'There is no such page.')
+    throw new AdapterError(
+      'ADP_NOT_FOUND',
+      'There is no such page. Nothing was changed. Choose a page from the menu, or check the address.',
+    )
   })
   app.use((error: unknown, request: Request, response: Response, next: NextFunction) => {
     const known = toKnownError(error)

@@ -16,8 +16,8 @@ export interface KeptLimits {
 export const keptLimits: KeptLimits = { ownerBytes: 64 * 1024 ** 3, newcomerBytes: 256 * 1024 ** 2 }
 
 /**
- * The smallest stored size, in bytes, that is not counted. Neither database can store so much in one row, so a stored size at or above this
- * limit was changed on the disk. Counting it would make the journal refuse other batches for lack of room.
+ * The smallest stored size, in bytes, that is not counted. No request is so large, so a stored size at or above this limit was changed on
+ * the disk. Counting it would make the journal refuse other batches for lack of room.
  */
 const MOST_BYTES = 1024 ** 3
 

@@ -50,7 +50,7 @@ export interface JournalOptions {
   readonly keepRecordsMs?: number
   /** Length of a lease. An instance that does not renew its lease in time counts as dead. Default 10 s. */
   readonly leaseMs?: number
-  /** Timeout of `begin` and `reopen` while the journal is unavailable. Default 5 s. */
+  /** Timeout of `begin`, `reopen` and the take-over of orphans. A statement has half of this time. Default 5 s. */
   readonly timeoutMs?: number
   readonly highWaterFile?: string | undefined
   /** Whether a journal with keys reads unencrypted rows. `accept` is for rows that were written before the journal had keys. Default `refuse`. */

@@ -256,7 +256,7 @@ export function createEvents(
     writesFailing: event<WritesFailing>('warn', 'writes fail on V3'),
 
     // Journal and recovery
-    recovered: event<Recovered>('info', 'records recovered', tally('records_recovered_total', 'Attempts of recovery to finish a record, by their result.')), // prettier-ignore
+    recovered: event<Recovered>('info', 'records recovered', tally('records_recovered_total', 'Attempts by recovery to finish a record, by result.')), // prettier-ignore
     /**
      * Reported when recovery must wait to finish open records, for credentials from their client or for the partner to be configured again.
      */

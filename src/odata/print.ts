@@ -20,7 +20,7 @@ function printLiteral({ type, value }: Literal): string {
   if (type === 'Edm.String') return quote(value)
   if (type === 'Edm.Duration') return `duration'${value}'`
   if (type === 'Edm.Binary') return `binary'${value}'`
-  // Guids are printed in lower case (RFC 9562 4), because some services compare guids as text.
+  // Guids are printed in lower case, because some services compare guids as text.
   if (type === 'Edm.Guid') return value.toLowerCase()
   return value
 }

@@ -208,7 +208,7 @@ export function createForwarder(options: ForwarderOptions) {
   }
 }
 
-/** Returns the error for an upload that is abandoned. If a part of it was sent, the error says that the request may have been applied. */
+/** Returns the error for an upload that is abandoned. If a part of a write was sent, the error says that the write may have been applied. */
 function abortUpload(uploads: Uploads, request: IncomingMessage): AdapterError {
   const { call, outcomeUnknown } = uploads.get(request) ?? {}
   const error = slowUploadError(request.method, call?.isSent() === true, outcomeUnknown)

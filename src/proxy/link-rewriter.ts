@@ -141,7 +141,7 @@ function comparedPath(path: string): string {
   }
 }
 
-/** Returns the kind of the link at an index, or `undefined` if there is no link. Reads the name between the last two quotes before it. */
+/** Returns the kind of the link that starts at an index, or `undefined` if no link starts there. Reads the name of its member to decide. */
 function kindAt(text: string, at: number): LinkKind | undefined {
   const quote = at - 1
   if (text[quote] !== '"') return undefined

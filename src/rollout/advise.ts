@@ -38,7 +38,7 @@ const COMPARED_SHARE = 0.9
 
 /** The minimum number of schools, unless `schoolShare` implies that the partner has fewer schools. */
 const SCHOOLS = 3
-/** Properties of records. At least one compared record must have had each property. The texts are for operators. */
+/** Properties of records. For each property, at least one compared record must have it. The texts are for operators. */
 const traits = {
   late: 'was late',
   comment: 'had a comment',

@@ -56,7 +56,7 @@ export interface V3Reply {
 /** The members of a posted record: all of service.md 2.10 (`full`), or only the published minimum (`minimal`, service-facts 6). */
 export type BodyProfile = 'full' | 'minimal'
 
-/** Returns the JSON of a V3 POST in the service's member order. Ids are in lower case (RFC 9562 4), because V3 may compare them as text. */
+/** Returns the JSON of a V3 POST in the service's member order. Ids are in lower case, because V3 may compare them as text. */
 export function encodeRecord(record: V3Record, profile: BodyProfile): string {
   const { Qualifier } = record
   const Attendee = inLowerCase(record.Attendee)

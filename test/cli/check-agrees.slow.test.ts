@@ -20,7 +20,7 @@ import { batchOf, costlyRecords, hostileBodies } from '../v2/support/hostile.ts'
 
 /** The verdict of the adapter or of `check` on a request. */
 interface Verdict {
-  /** The error code of the adapter, or `any` from `check`, if the whole request is refused; otherwise `undefined`. */
+  /** If the whole request is refused: the code or status of the adapter's error, or `any` in a verdict of `check`. Otherwise `undefined`. */
   readonly refused: string | undefined
   /** The position and the codes of each refused record, or `undefined` if the reply hides them. */
   readonly parts: readonly (readonly [part: number, codes: string])[] | undefined

@@ -19,7 +19,7 @@ it('live comparison of all fixtures at shadow finds no difference between V2 and
     const sent = exchange(adapter.port, Buffer.from(`${start}\r\n${credentials}${text}`, 'latin1')).catch(
       () => undefined,
     )
-    // Waits at most 200 ms, because the adapter never answers the fixtures whose body is cut off.
+    // Waits at most 200 ms, because the adapter waits for the rest of a fixture whose body is cut off.
     await Promise.race([sent, new Promise((resolve) => setTimeout(resolve, 200))])
   }
   await vi.waitFor(() => expect(compared.length).toBeGreaterThan(70), 60_000)

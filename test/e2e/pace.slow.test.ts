@@ -149,7 +149,8 @@ describe('a 429 of V3 to a passed-through request', () => {
     expect([refused?.status, refused?.text, refused?.headers['retry-after']]).toEqual([429, 'slow', '1'])
     const sinceMs = Date.now()
     const [next] = await Promise.all(gets(adapter, 1))
-    // V3's 429 began a pause of one second between `askedMs` and `sinceMs`, so the time between them is added to the wait in the queue.
+    // V3's 429 arrived at some moment between `askedMs` and `sinceMs`, and the pause of one second began then. The test therefore adds the
+    // time between the two to the wait in the queue.
     expect([next?.status, next !== undefined && queueOf(next) + sinceMs - askedMs > 900]).toEqual([200, true])
   })
 })

@@ -403,7 +403,7 @@ describe('a V2 read in an unusual notation', () => {
     expect((JSON.parse(own.text) as Body).value).toEqual((JSON.parse(legacy.text) as Body).value)
   })
 
-  it('counts the marks that match a filter as V2 does', async () => {
+  it('returns for /$count the number of marks that match the filter, as V2 does', async () => {
     const { adapter, get, read } = await useReads()
     const all = await read(`$filter=${week}&$count=true&$top=0`)
     for (const path of [`${RECORDS}/$count`, `${RECORDS}()/$count`, '/a/v2/attendance/attendancerecords/%24count/']) {

@@ -19,7 +19,7 @@ const clientOf = (credentialsHash: string, unmarkedLetters: string[], id = 'acme
   identity: { credentialsHash },
 })
 
-/** Opens a session with a V3 whose code lookup has two pages. Each page has one code with its own id, and a row that is no code. */
+/** Opens a session with a V3 whose code lookup has two pages. Each page has one code with its own id, and one row that is not a code. */
 function openSession() {
   const clock = createManualClock()
   const { signal } = new AbortController()

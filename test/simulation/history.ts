@@ -45,7 +45,7 @@ const DAY_MS = 86_400_000
 
 let hasTables = false
 
-/** Runs the history of a seed. `scale` replaces the drawn size and faults of the history. All other random choices stay the same. */
+/** Runs the history of a seed. `scale` replaces the drawn size and faults of the history. The seeds of all random numbers stay the same. */
 export async function runHistory(
   seed: number,
   {

@@ -8,7 +8,7 @@ import { startRawUpstream } from '../support/raw-upstream.ts'
 
 const timeouts = { connectMs: 10_000, headersMs: 10_000 }
 
-/** Sends one POST, and returns its status with the reply or the failure. */
+/** Sends one POST. Returns the status of the reply, followed by the body or by the message of the failure. */
 async function post(connections: Connections): Promise<string> {
   const end = await sendCall(
     connections,

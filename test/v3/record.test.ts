@@ -115,7 +115,7 @@ describe('encodeRecord', () => {
     )
   })
 
-  it('writes ids in lower case (RFC 9562 4)', () => {
+  it('writes ids in lower case', () => {
     const upper = { ExternalID: id, Type: 'T' }
     const record = { ...whole, RecordedBy: upper, Attendee: upper, Event: upper, AttendanceCode: upper }
     for (const profile of ['full', 'minimal'] as const) {

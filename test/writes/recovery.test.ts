@@ -270,7 +270,7 @@ describe('recovery', () => {
       context.orphans.set(1_000 + batch, { lease: 1, after: new Map([[0, older]]), sinceMs: 0 })
     }
     await clock.pass(1_001)
-    // Advances the clock to less than 2 s, when recovery searches for work again.
+    // Keeps the clock below 2 s, because recovery searches for work again at 2 s.
     for (let at = 0; at < 90; at += 1) await clock.pass(10)
     expect([...context.orphans.keys()]).toEqual([])
   })

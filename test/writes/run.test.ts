@@ -63,7 +63,7 @@ describe('a run of records', () => {
   )
   const plans = fc.array(fc.record({ name, key: fc.constantFrom('a', 'b', 'c', 'd') }), { maxLength: 30 })
 
-  it('posts and reports every record exactly once, unless V3 denies all of the first records', async () => {
+  it('posts and reports every record exactly once, unless V3 denies every record that was posted first', async () => {
     await fc.assert(
       fc.asyncProperty(
         plans,
@@ -92,7 +92,7 @@ describe('a run of records', () => {
     )
   })
 
-  it('reports no record if V3 denies all of the first records', async () => {
+  it('ends with the denial of V3, and reports no record, if V3 denies every record that was posted first', async () => {
     const all = await run(['denied', 'denied', 'denied'], [], 2, [0])
     expect([all.posted, all.parts, all.state.error]).toMatchObject([[0, 1], [], { code: 'ADP_TOKEN' }])
     const mixed = await run(['denied', 'accepted', 'denied'], [], 2, [0])

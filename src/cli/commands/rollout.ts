@@ -140,7 +140,9 @@ export function addRollout(rollout: Command, exitWith: (status: number) => void)
       exitWith(await certifyPartner(partner, options)),
     )
   target(rollout.command('verify').argument('[certificate]', 'also check this file of rollout certify'))
-    .description('check that the entries of the audit trail form a chain, and check a certificate')
+    .description(
+      'check that the entries of the audit trail form a chain, and check a certificate if one is named',
+    )
     .option('--public-key <file>', 'the key that must have signed the certificate (Ed25519, PEM)')
     .option('--offline', 'check the signature of the certificate alone, without a journal')
     .action(

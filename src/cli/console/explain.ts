@@ -115,7 +115,7 @@ export async function explainRecord(
   const unmapped = (part.record.unmapped ?? []).length
   return {
     notes: [
-      'The rules follow the current settings of the partner.',
+      'The rules shown are those of the current settings of the partner, which may have changed since the record was posted.',
       ...(unmapped === 0
         ? []
         : [`Further members of the V2 record: ${unmapped} (unmappedFields: ${own.unmappedFields}).`]),

@@ -12,7 +12,7 @@ import { idOfMark, markKey, type MarkPlace, marksOf, readBody, recordedOn } from
 export interface FollowedMark {
   readonly learner: string
   readonly event: string
-  /** The values that were posted to the side that accepted the mark, or that would be posted to V3. */
+  /** The values in flat form as they were posted to V3, or as they would have been posted if V2 served the write. */
   readonly sent: Members
   /** The mark in the reply of the side that served the write. Members that the reply lacks have the sent values. */
   readonly mark: Members

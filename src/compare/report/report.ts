@@ -135,7 +135,7 @@ function limitOf({ offered, compared, verdicts, ownRules }: RunDocument, doubt: 
     case 'tooFewCompared':
       return `${formatCount(compared)} of ${formatCount(offered)} offered records were compared, which is less than ${MIN_COMPARED_PERCENT} %.`
     case 'unknown':
-      return `${formatCount(verdicts.unknown)} records could not be compared.`
+      return `${verdicts.unknown === 1 ? 'One record' : `${formatCount(verdicts.unknown)} records`} could not be compared.`
     case 'expiredRules': {
       const expired = ownRules.filter((rule) => rule.expired && rule.count > 0)
       return `${expired.length === 1 ? 'One rule of the partner has' : `${expired.length} rules of the partner have`} expired, and the fields count as differences again: ${expired.map(({ name }) => name).join(', ')}.`

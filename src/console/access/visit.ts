@@ -46,7 +46,10 @@ export function numberOf({ params }: Visit, name: string): number {
 }
 
 export const notFound = (what: string): AdapterError =>
-  new AdapterError('ADP_NOT_FOUND', `There is no such ${what}.`)
+  new AdapterError(
+    'ADP_NOT_FOUND',
+    `There is no such ${what}. Nothing was changed. Check the address, or go back to the list.`,
+  )
 
 export const usageError = (what: string): AdapterError => new AdapterError('ADP_USAGE', what)
 

@@ -53,7 +53,7 @@ export const remedies: Partial<Readonly<Record<ErrorCode, string>>> = {
   ADP_JSON: 'Send one JSON object as in RFC 8259, with each name only once.',
   ADP_CHARSET: 'Encode the record in UTF-8, or in the single-byte charset that its Content-Type names.',
   ADP_FIELD: 'Send the field with the type that it has in the V2 record.',
-  ADP_RECORD_LIMIT: 'Send only the members of the V2 record, with comments of ordinary length.',
+  ADP_RECORD_LIMIT: 'Send only the members of the V2 record, and shorten long comments.',
   ADP_UNMAPPED_FIELD: 'Omit the field. V3 has no place for it.',
 }
 

@@ -42,10 +42,10 @@ const jsonReply = z.object({
 const unreadable: PostOutcome = { kind: 'unknown', reason: 'unreadableReply' }
 
 /**
- * Reads the reply to a batch of `count` records with the ids 1 to `count`. Never throws. A 2xx is read part by part. A 413 means that the
- * batch is too long. So does a 429 without a time to wait, because a 429 of the rate limit names a time (service-facts 9). A 501, or
- * another 4xx that refuses the whole batch, means that the upstream does not support batches. Every other status, such as 401, 403
- * (credentials) or 500, is the outcome of every record.
+ * Reads the reply to a batch of `count` records with the ids 1 to `count`. Never throws. A 2xx except 202 is read part by part. The batch
+ * is too long if the status is 413, or 429 without a time to wait (a 429 of the rate limit always names a time, service-facts 9). The
+ * upstream does not support batches if it answers 501, or refuses the whole batch with another 4xx that is not about credentials or load.
+ * Every other status, such as 401 or 500, is the outcome of every record.
  */
 export function readBatchReply(reply: UpstreamReply, count: number, nowMs: number): BatchResult {
   const { status, body, contentType, retryAfter } = reply

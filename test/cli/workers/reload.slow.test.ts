@@ -28,7 +28,7 @@ interface Served {
   statusesWith(revision: number): Promise<number[]>
 }
 
-/** Starts `serve` with a configuration file that has the key of revision 1. */
+/** Starts `serve` with a configuration file that accepts the subscription key of version 1 of the file. */
 async function serve(v3: string, options: readonly string[]): Promise<Served> {
   const folder = await makeFolder()
   const file = join(folder, 'markbridge.yaml')

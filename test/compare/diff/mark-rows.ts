@@ -7,7 +7,7 @@ const hex = (value: number, digits: number): string => value.toString(16).padSta
 export const guid = (kind: number, index: number): string =>
   `${hex(kind, 8)}-0000-4000-8000-${hex(index, 12)}`
 
-/** Returns a mark of learner and session `index`, with every member that V2 returns. */
+/** Returns a mark of learner number `index` at session number `index`, with every member that V2 returns and with `changes`. */
 export function markRow(
   index: number,
   changes: Partial<Record<keyof FlatReply, unknown>> = {},

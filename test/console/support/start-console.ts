@@ -147,7 +147,9 @@ const explained = (position: number, isRevealed: boolean): Explained =>
   position === 7
     ? { notes: ['ADP_FIELD: Learner must be a guid.'], fields: [], reply: undefined }
     : {
-        notes: ['The rules follow the current settings of the partner.'],
+        notes: [
+          'The rules shown are those of the current settings of the partner, which may have changed since the record was posted.',
+        ],
         fields: [
           { path: 'ExternalID', from: undefined, rule: 'all zero', value: '"00000000"', isMasked: false },
           {

@@ -24,7 +24,7 @@ export interface SentBatch {
   /** The school that the requests of the client name, or `undefined` if they name none. */
   readonly school: string | undefined
   readonly writes: readonly WriteHistory[]
-  /** The times at which the client sent the batch. */
+  /** The positions, in the sequence of the run, at which the client sent the batch. */
   readonly sends: number[]
   /** The bytes of each final part as they first arrived, by position. */
   readonly finalParts: (TextOfPart | undefined)[]
@@ -45,7 +45,7 @@ export interface ClientOptions {
   readonly random: Random
   /** Returns the next position in the sequence of the run. */
   readonly tick: () => number
-  /** The number of attempts with a batch before the client goes on to the next batch. */
+  /** The number of times that the client sends a batch before it goes on to the next batch. */
   readonly maxAttempts: number
   /** The longest pause between two attempts. */
   readonly maxDelayMs: number

@@ -78,7 +78,7 @@ export function createForwardLog(tick: () => number): ForwardLog {
   }
 }
 
-/** Returns the delimiter that a content type names, alone or in the head of a message. */
+/** Returns the boundary in `text`, which is a Content-Type or the head of a message. `undefined` if `text` has no boundary. */
 export function boundaryIn(text: string): string | undefined {
   return /boundary="?([^";\s]+)/i.exec(text)?.[1]
 }

@@ -389,7 +389,7 @@ describe('an instance with a stale view of the stages', () => {
     expect(followed.outcome).toBe('v3 canary nothing')
   })
 
-  it('after a pause of the process, waits for the stages at legacy only about one second if the store hangs', async () => {
+  it('at legacy, waits only about one second for a store that hangs after a pause of the process', async () => {
     const { store, pass, pause, begin, write } = await startInstance()
     await pass(1_000)
     pause(LEASE_MS)
