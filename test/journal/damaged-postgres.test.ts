@@ -183,7 +183,7 @@ describe.skipIf(missingPostgres() !== undefined)(
       const others = [{ id: 'k1', key: Buffer.alloc(32, 2) }]
       const foreign = {
         code: 'ADP_CONFIGURATION',
-        message: expect.stringContaining('another key') as unknown,
+        message: expect.stringContaining('different key') as unknown,
       }
       await expect(examineJournal({ url, keys: others })).rejects.toMatchObject(foreign)
       await expect(openJournal({ url, keys: others })).rejects.toMatchObject(foreign)
