@@ -11,8 +11,8 @@ import { shapes } from './shapes/shapes.ts'
 const LONGEST = 128 * 1_024
 /** Eight times as much text costs a linear reader eight times as much, and 64 times as much if the reader starts again at each line. */
 const MAX_GROWTH = 24
-/** The maximum number of measurements. Several are needed because the garbage collector may lengthen any one of them. */
-const TRIES = 4
+/** The maximum number of measurements. Several are needed because the garbage collector or a busy machine may lengthen any one of them. */
+const TRIES = 16
 
 async function growthOf(reader: Reader, make: (size: number) => string): Promise<number> {
   const longest = Math.min(LONGEST, reader.longest)
