@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { stat, symlink } from 'node:fs/promises'
 
 import { describe, expect, it } from 'vitest'
 
@@ -50,3 +51,13 @@ describe('a SQLite journal in use', () => {
     expect(await commit('last')).toMatchObject({ kind: 'new' })
   }) // prettier-ignore
 })
+
+it.skipIf(process.platform === 'win32')(
+  'a new SQLite journal can be read only by its owner, even if its path is a symbolic link to a missing file',
+  async () => {
+    const folder = await makeFolder()
+    await symlink(`${folder}/target.db`, `${folder}/journal.db`)
+    await openSqlite(`${folder}/journal.db`)
+    expect((await stat(`${folder}/target.db`)).mode & 0o777).toBe(0o600)
+  },
+)

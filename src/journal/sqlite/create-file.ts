@@ -10,7 +10,8 @@ export function createSqliteFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600))
   } catch (cause) {
-    // Another thread or process has created the file meanwhile.
     if (!(cause instanceof Error && 'code' in cause && cause.code === 'EEXIST')) throw cause
+    // Either another thread or process has created the file meanwhile, or the path is a symbolic link to a missing file, which is created.
+    if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
   }
 }
